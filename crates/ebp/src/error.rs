@@ -1,0 +1,131 @@
+//! The one error type of the library.
+
+/// What can go wrong.
+///
+/// Every variant says which field was wrong, what was expected and what was found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting or size is outside its range.
+    #[error("`{field}` must be {expected}, found {found}")]
+    InvalidValue {
+        /// The field, as the caller wrote it.
+        field: String,
+        /// The allowed range, in words.
+        expected: String,
+        /// What was passed.
+        found: String,
+    },
+    /// A buffer has the wrong number of entries.
+    #[error("`{field}` must have {expected} entries ({meaning}), found {found}")]
+    WrongLength {
+        /// The field, as the caller wrote it.
+        field: &'static str,
+        /// How many entries were expected.
+        expected: usize,
+        /// The product that gives `expected`, such as `sets 4 x context_dim 8`.
+        meaning: String,
+        /// How many entries were found.
+        found: usize,
+    },
+    /// A set without elements: it has no sum, no pool and no density.
+    #[error(
+        "`offsets` must describe sets with at least one element each, \
+         found that set {set} of {num_sets} is empty; remove it from the batch"
+    )]
+    EmptySet {
+        /// Which set.
+        set: usize,
+        /// How many sets the batch holds.
+        num_sets: usize,
+    },
+    /// A quantity is NaN or infinite.
+    #[error("`{field}` must be finite, found {value} at index {index}; {remedy}")]
+    NonFinite {
+        /// The field, as the caller wrote it, or the name of a computed quantity.
+        field: &'static str,
+        /// Flat index of the first offending entry.
+        index: usize,
+        /// Its value.
+        value: f32,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The tensor framework refused an operation.
+    #[error("tensor operation failed: {0}")]
+    Tensor(#[from] candle_core::Error),
+}
+
+/// The result of a fallible call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A setting outside its range.
+    pub(crate) fn invalid(
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl std::fmt::Display,
+    ) -> Self {
+        Self::InvalidValue {
+            field: field.into(),
+            expected: expected.into(),
+            found: found.to_string(),
+        }
+    }
+}
+
+/// Checks a buffer's length; `meaning` explains the product behind `expected`.
+pub(crate) fn check_length(
+    field: &'static str,
+    found: usize,
+    expected: usize,
+    meaning: impl FnOnce() -> String,
+) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::WrongLength { field, expected, meaning: meaning(), found })
+}
+
+/// Finds the first entry that is NaN or infinite.
+pub(crate) fn check_finite(
+    field: &'static str,
+    values: &[f32],
+    remedy: &'static str,
+) -> Result<()> {
+    // v − v is 0 for finite v and NaN otherwise, so one branch-free sum tests a whole block.
+    const BLOCK: usize = 1024;
+    for (block, chunk) in values.chunks(BLOCK).enumerate() {
+        if chunk.iter().map(|v| v - v).sum::<f32>() == 0.0 {
+            continue;
+        }
+        if let Some((offset, &value)) = chunk.iter().enumerate().find(|(_, v)| !v.is_finite()) {
+            return Err(Error::NonFinite { field, index: block * BLOCK + offset, value, remedy });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_non_finite_entry_is_named() {
+        let mut values = vec![0.5; 3000];
+        assert!(check_finite("elements", &values, "remove it").is_ok());
+        values[2500] = f32::NEG_INFINITY;
+        values[2700] = f32::NAN;
+        let message = check_finite("elements", &values, "remove it").unwrap_err().to_string();
+        assert_eq!(message, "`elements` must be finite, found -inf at index 2500; remove it");
+    }
+
+    #[test]
+    fn a_wrong_length_names_field_expectation_and_finding() {
+        let error = check_length("context", 7, 8, || "sets 2 x context_dim 4".into()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`context` must have 8 entries (sets 2 x context_dim 4), found 7"
+        );
+    }
+}

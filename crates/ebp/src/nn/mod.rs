@@ -1,0 +1,1 @@
+//! Small trainable modules around the primitive.
