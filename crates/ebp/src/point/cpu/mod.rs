@@ -39,6 +39,7 @@ mod values;
 
 use std::time::Instant;
 
+
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;
