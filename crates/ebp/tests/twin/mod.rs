@@ -14,7 +14,7 @@ mod network;
 mod partition;
 mod pooling;
 
-pub(crate) use dynamics::{LangevinPlan, LeapfrogPlan};
+pub(crate) use dynamics::{DynamicsGradients, LangevinPlan, LeapfrogPlan};
 pub(crate) use network::{Gradients, Network, Sets};
 pub(crate) use partition::Anchors;
 
