@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod operations;
 pub(crate) mod strategy;
 
 use std::fmt::Debug;
