@@ -54,10 +54,8 @@ struct Ended {
 
 impl Ended {
     fn extend(&mut self, tile: &Tile, dim: usize, score: &[f32]) {
-        for row in 0..tile.rows {
-            self.elements.extend_from_slice(&tile.elements.row(row)[..dim]);
-            self.values.push(tile.output(row)[0]);
-        }
+        tile.elements.push_rows(tile.rows, dim, &mut self.elements);
+        tile.push_outputs(1, &mut self.values);
         self.score.extend_from_slice(score);
     }
 }
