@@ -3,7 +3,7 @@
 use super::accumulator::Accumulator;
 use super::call::{Call, concat};
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Network, Tile};
 use crate::point::{Gradients, Score, ScoreCotangent, Wanted};
 
@@ -21,7 +21,7 @@ impl Tile {
 pub(super) fn score(call: &Call<'_>) -> Score {
     let dims = call.value_dim();
     let net = call.network(Needs { backward: true, element_dims: dims });
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Slopes),
@@ -49,7 +49,7 @@ pub(super) fn score_backward(
     let (dims, dim) = (call.value_dim(), call.mlp.shape().element_dim());
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
-    let capacity = call.tile_rows(&net, 5);
+    let capacity = tile_rows(&net.packed, 5);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Curvatures),

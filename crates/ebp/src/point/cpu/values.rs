@@ -3,7 +3,7 @@
 use super::accumulator::Accumulator;
 use super::call::{Call, concat};
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Tile};
 use crate::point::{Backward, Cotangent, Gradients, Wanted};
 
@@ -11,7 +11,7 @@ use crate::point::{Backward, Cotangent, Gradients, Wanted};
 pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
     let net = call.network(Needs::default());
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     concat(call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Values),
@@ -31,7 +31,7 @@ pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
 pub(super) fn set_sums(call: &Call<'_>) -> Vec<f32> {
     let net = call.network(Needs::default());
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Values),
@@ -68,7 +68,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let needs_sums = wanted.parameters || wanted.context;
     let parts = call.run(
         capacity,
