@@ -3,6 +3,9 @@
 //! and fixed elements. Elements whose path comes near a kink, a clip limit or a wall are drawn
 //! anew, since there f32 and f64 may rightly part.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::doc_markdown, reason = "formulas are not code")]
+
 mod case;
 mod twin;
 

@@ -3,6 +3,9 @@
 //! widths, depths, activations, contexts and ragged set sizes. Dynamics are in
 //! `dynamics_against_twin.rs`; the tolerance is explained at `assert_close`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::doc_markdown, reason = "formulas are not code")]
+
 mod case;
 mod twin;
 

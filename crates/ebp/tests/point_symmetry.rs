@@ -2,6 +2,9 @@
 //! how many elements a set has, the instruction set, and the number of threads (there to the
 //! last bit).
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::doc_markdown, reason = "formulas are not code")]
+
 mod case;
 mod twin;
 

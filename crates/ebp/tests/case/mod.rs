@@ -1,7 +1,9 @@
 //! Random cases for the tests of the point primitive, and how two answers are compared.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+pub(crate) mod differences;
 pub(crate) mod operations;
 pub(crate) mod strategy;
 
