@@ -157,12 +157,12 @@ fn check_leapfrog(spec: &Spec, plan: &Plan) -> Option<()> {
 
 #[test]
 fn langevin() {
-    for_all(40, file!(), &(specs(Just(1)), plans()), |(spec, plan)| check_langevin(&spec, &plan));
+    for_all(100, file!(), &(specs(Just(1)), plans()), |(spec, plan)| check_langevin(&spec, &plan));
 }
 
 #[test]
 fn leapfrog() {
-    for_all(40, file!(), &(specs(Just(1)), plans()), |(spec, plan)| check_leapfrog(&spec, &plan));
+    for_all(100, file!(), &(specs(Just(1)), plans()), |(spec, plan)| check_leapfrog(&spec, &plan));
 }
 
 #[test]
