@@ -208,7 +208,7 @@ pub(super) fn log_partition(task: &CandidateCall<'_>) -> LogPartition {
             for rows in tiles(chunk, capacity) {
                 task.load(&net, part, rows);
                 part.tile.forward(&net, Keep::Values, false);
-                values.extend((0..part.tile.rows).map(|row| part.tile.output(row)[0]));
+                part.tile.push_outputs(1, &mut values);
             }
             values
         },
@@ -269,9 +269,7 @@ pub(super) fn log_partition_backward(
                 }
                 if wanted.elements {
                     part.tile.backward_to_elements(&net);
-                    for row in 0..part.tile.rows {
-                        elements.extend_from_slice(&part.tile.element_gradient.row(row)[..dims]);
-                    }
+                    part.tile.push_element_gradients(dims, &mut elements);
                 }
             }
             (sums, elements)

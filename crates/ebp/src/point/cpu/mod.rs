@@ -39,7 +39,6 @@ mod values;
 
 use std::time::Instant;
 
-
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;
@@ -292,6 +291,9 @@ impl PointBackend for CpuBackend {
         check_finite("Langevin elements", &run.elements, OVERFLOW)?;
         check_finite("Langevin values", &run.values, OVERFLOW)?;
         check_finite("Langevin score", &run.score, OVERFLOW)?;
+        for sums in [&run.kinetic, &run.final_alignment, &run.kinetic_alignment] {
+            check_finite("Langevin sums", sums, OVERFLOW)?;
+        }
         Ok(run)
     }
 
@@ -327,6 +329,8 @@ impl PointBackend for CpuBackend {
         check_finite("leapfrog elements", &run.elements, OVERFLOW)?;
         check_finite("leapfrog momentum", &run.momentum, OVERFLOW)?;
         check_finite("leapfrog values", &run.values, OVERFLOW)?;
+        check_finite("leapfrog score", &run.score, OVERFLOW)?;
+        check_finite("leapfrog kinetic", &run.kinetic, OVERFLOW)?;
         Ok(run)
     }
 

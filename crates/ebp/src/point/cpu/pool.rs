@@ -194,9 +194,7 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
                 }
                 if wanted.elements {
                     tile.backward_to_elements(&net);
-                    for row in 0..tile.rows {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    }
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, elements)

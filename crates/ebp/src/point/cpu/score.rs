@@ -31,10 +31,8 @@ pub(super) fn score(call: &Call<'_>) -> Score {
             for range in tiles(chunk, capacity) {
                 call.load(tile, range);
                 tile.score(&net);
-                for row in 0..tile.rows {
-                    values.push(tile.output(row)[0]);
-                    score.extend_from_slice(&tile.element_gradient.row(row)[..dims]);
-                }
+                tile.push_outputs(1, &mut values);
+                tile.push_element_gradients(dims, &mut score);
             }
             (values, score)
         },
@@ -74,9 +72,7 @@ pub(super) fn score_backward(
                 }
                 if wanted.elements {
                     tile.second_order_to_elements(&net);
-                    for row in 0..tile.rows {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    }
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, elements)

@@ -20,7 +20,7 @@ pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
             for range in tiles(chunk, capacity) {
                 call.load(tile, range);
                 tile.forward(&net, Keep::Values, false);
-                (0..tile.rows).for_each(|row| out.extend_from_slice(&tile.output(row)[..outputs]));
+                tile.push_outputs(outputs, &mut out);
             }
             out
         },
@@ -81,8 +81,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
                 let first = range.start;
                 call.load(tile, range);
                 tile.forward(&net, Keep::Slopes, false);
-                (0..tile.rows)
-                    .for_each(|row| values.extend_from_slice(&tile.output(row)[..outputs]));
+                tile.push_outputs(outputs, &mut values);
                 tile.set_cotangent(&net, |tile, row, gradient| {
                     let from = match cotangent {
                         Cotangent::PerElement(all) => &all[(first + row) * outputs..],
@@ -96,9 +95,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
                 }
                 if wanted.elements {
                     tile.backward_to_elements(&net);
-                    (0..tile.rows).for_each(|row| {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    });
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, values, elements)
