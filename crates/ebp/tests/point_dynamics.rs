@@ -2,6 +2,9 @@
 //! Langevin steps, reversal, order and volume of leapfrog steps, walls that keep the uniform law,
 //! elements that stay fixed, and the documented places of the noise.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::doc_markdown, reason = "formulas are not code")]
+
 mod case;
 mod twin;
 
@@ -200,7 +203,9 @@ fn walls_hold_elements_and_keep_the_uniform_law() {
     let offsets = SetOffsets::from_sizes([n]).unwrap();
     let mut elements = vec![0.0; 2 * n];
     Stream::new(2, "uniform").fill_uniform(0, 0, &mut elements);
-    elements.iter_mut().for_each(|x| *x = 2.0 * *x - 1.0);
+    for x in &mut elements {
+        *x = 2.0 * *x - 1.0;
+    }
     // Noise of 0.3 is within the reflection's reach of 2: 6.7 standard deviations.
     let noise_scales = [0.3; 20];
     let bounds = Some(Bounds { low: -1.0, high: 1.0 });

@@ -2,6 +2,9 @@
 //! expected and what was found, and that nothing panics: wrong lengths of every buffer, numbers
 //! that are not finite, widths of zero, settings outside their range, results that overflow.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::doc_markdown, reason = "formulas are not code")]
+
 mod case;
 mod twin;
 
@@ -73,8 +76,8 @@ type Operation = Box<dyn Fn(&PointMlp, &PointBatch<'_>) -> Result<()>>;
 /// Every operation on the batch of [`energy`], with arguments that fit it.
 fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
     let pooled = Pooled { values: vec![0.0; 2], critical: vec![0, 2] };
-    let steps = |f: fn(&CpuBackend, &PointMlp, &PointBatch<'_>, Motion<'_>) -> Result<()>| {
-        move |m: &PointMlp, b: &PointBatch<'_>| f(&backend, m, b, Motion::default())
+    let steps = |f: fn(CpuBackend, &PointMlp, &PointBatch<'_>, Motion<'_>) -> Result<()>| {
+        move |m: &PointMlp, b: &PointBatch<'_>| f(backend, m, b, Motion::default())
     };
     let values = [0.5; 10];
     let cotangent = DynamicsCotangent { values: &[0.5; 10], momentum: None, kinetic: None };
@@ -122,21 +125,11 @@ fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
     ]
 }
 
-fn run_langevin(
-    b: &CpuBackend,
-    m: &PointMlp,
-    x: &PointBatch<'_>,
-    motion: Motion<'_>,
-) -> Result<()> {
+fn run_langevin(b: CpuBackend, m: &PointMlp, x: &PointBatch<'_>, motion: Motion<'_>) -> Result<()> {
     b.langevin(m, x, &langevin(&[0.1], &[0.1], motion)).map(drop)
 }
 
-fn run_leapfrog(
-    b: &CpuBackend,
-    m: &PointMlp,
-    x: &PointBatch<'_>,
-    motion: Motion<'_>,
-) -> Result<()> {
+fn run_leapfrog(b: CpuBackend, m: &PointMlp, x: &PointBatch<'_>, motion: Motion<'_>) -> Result<()> {
     b.leapfrog(m, x, &[0.5; 10], &Leapfrog { step_sizes: &[0.1], motion }).map(drop)
 }
 
@@ -277,7 +270,7 @@ fn dynamics_check_their_settings() {
     let (mlp, batch) = (&case.mlp, &case.batch());
     for backend in backends() {
         for run in [run_langevin, run_leapfrog] {
-            let run = |motion| run(&backend, mlp, batch, motion);
+            let run = |motion| run(backend, mlp, batch, motion);
             let clip = |clip| run(Motion { clip, ..Motion::default() });
             assert_invalid(clip(Clip::Elementwise(0.0)), "clip", "0");
             assert_invalid(clip(Clip::Norm(-1.0)), "clip", "-1");

@@ -1,7 +1,9 @@
 //! Random cases for the tests of the point primitive, and how two answers are compared.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+pub(crate) mod differences;
 pub(crate) mod operations;
 pub(crate) mod strategy;
 
@@ -175,19 +177,22 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |largest, v| v.abs().max(largest))
 }
 
-/// Asserts |found − expected| ≤ 2e-5 (1 + max |expected|), entry by entry.
+/// How far f32 may be from f64, relative to 1 + the largest magnitude of a result.
 ///
-/// Why this bound. One f32 operation errs by at most u = 6e-8 of its result, and a sum of n terms
-/// of order one by about √n u to n u. Our longest sums have about a thousand terms (width 1024, or
-/// 130 elements times a few layers) and pass through up to four layers forward and back: at most
-/// some 4·√1000·u·2 = 1.5e-5 of the largest terms. Terms are of order one because the networks
-/// are drawn that way, hence the 1; sums over many elements are larger, hence max |expected|. A
-/// wrong formula, a forgotten tail or a lost term errs by 1e-2 and more, and a coarse
-/// approximation of σ (1e-4) is caught as well.
+/// One f32 operation errs by at most u = 6e-8 of its result, and a sum of n terms of order one by
+/// about √n u. Our longest sums have a thousand terms (width 1024, or 130 elements times some
+/// layers) and follow each other through up to four layers and back: about 4 √1000 u = 8e-6. Terms
+/// are of order one because the networks are drawn that way, hence the 1; sums over elements are
+/// larger, hence the magnitude. The largest seen in 5000 draws was a third of this bound. A wrong
+/// formula, a forgotten tail or a lost term errs by 1e-2 and more, and a coarse approximation of σ
+/// (1e-4) is caught as well.
+pub(crate) const TOLERANCE: f64 = 1e-5;
+
+/// Asserts |found − expected| ≤ [`TOLERANCE`] (1 + max |expected|), entry by entry.
 #[track_caller]
 pub(crate) fn assert_close(what: impl Debug, found: &[f32], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{what:?}: length");
-    let bound = 2e-5 * (1.0 + largest(expected));
+    let bound = TOLERANCE * (1.0 + largest(expected));
     for (index, (&found, &expected)) in found.iter().zip(expected).enumerate() {
         let error = (f64::from(found) - expected).abs();
         assert!(

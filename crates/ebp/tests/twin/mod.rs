@@ -2,11 +2,12 @@
 //! f64, with the formula above each loop. It shares no code with the backends; only σ and its
 //! derivatives come from the library, since their f64 formulas are the definition.
 //!
-//! `point_derivatives.rs` proves the twin against finite differences, and `point_against_twin.rs`
-//! and `dynamics_against_twin.rs` then judge the backends by it. Everything is f64 and public, so
-//! that a finite difference can nudge any parameter, element, context, step size or momentum.
+//! `point_derivatives.rs` and `dynamics_derivatives.rs` prove the twin against finite differences;
+//! `point_against_twin.rs` and `dynamics_against_twin.rs` then judge the backends by it. Everything
+//! is f64 and open, so that a finite difference can nudge any parameter, element, context, step
+//! size or momentum.
 
-#![allow(dead_code, reason = "every test file uses its own part of the twin")]
+#![allow(dead_code, unused_imports, reason = "every test file uses its own part of the twin")]
 
 mod dynamics;
 mod motion;

@@ -56,7 +56,9 @@ fn clip(motion: &Motion<'_>, h: &[f64], distance: &mut Distance) -> Vec<f64> {
         Clip::Off => h.to_vec(),
         Clip::Elementwise(limit) => {
             let limit = f64::from(limit);
-            h.iter().for_each(|h| distance.meet(h.abs() - limit));
+            for h in h {
+                distance.meet(h.abs() - limit);
+            }
             h.iter().map(|h| h.clamp(-limit, limit)).collect()
         }
         Clip::Norm(limit) => {
@@ -94,7 +96,9 @@ pub(super) fn reflect(motion: &Motion<'_>, x: &mut [f64], distance: &mut Distanc
     let (low, high) = (f64::from(bounds.low), f64::from(bounds.high));
     for (k, x) in x.iter_mut().enumerate() {
         let width = high - low;
-        [low, high, low - width, high + width].iter().for_each(|edge| distance.meet(*x - edge));
+        for edge in [low, high, low - width, high + width] {
+            distance.meet(*x - edge);
+        }
         if *x < low || *x > high {
             *x = if *x < low { 2.0 * low - *x } else { 2.0 * high - *x };
             (wall.slope[k], wall.sign[k]) = (-1.0, -1.0);
