@@ -1,6 +1,54 @@
 //! The primitive on the CPU.
+//!
+//! ```text
+//! call      one operation on one batch: packs weights, computes each set's shifts
+//! schedule  divides the rows into chunks (threads) and tiles (cache), the same for any threads
+//! tile      carries a tile of elements forward and back; second_order: with a tangent beside it
+//! kernel    the loops, checked at the door and compiled for each instruction set (simd)
+//! accumulator, shift   sums over elements, and what the context adds per set
+//! values, score, pool, candidates, dynamics, dynamics_backward   the operations
+//! ```
+#![allow(unsafe_code, reason = "SIMD intrinsics; confined to buffer, simd and kernel")]
+#![allow(
+    clippy::inline_always,
+    reason = "kernels reach their instruction set only when inlined into a function compiled for it"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "row and set numbers fit into u32 (SetOffsets checks), sums are rounded to f32"
+)]
 
-use super::*;
+mod accumulator;
+mod buffer;
+mod call;
+mod candidates;
+mod dynamics;
+mod dynamics_backward;
+mod kernel;
+mod motion;
+mod packed;
+mod pool;
+mod schedule;
+mod score;
+mod second_order;
+mod shift;
+mod simd;
+mod tile;
+mod values;
+
+use std::time::Instant;
+
+
+use self::call::Call;
+use self::candidates::CandidateCall;
+use self::kernel::Kernels;
+use super::{
+    Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
+    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBackend, PointBatch, PointMlp, Pooled,
+    Pooling, Score, ScoreCotangent, Wanted,
+};
+use crate::error::{check_finite, check_length};
 use crate::{Error, Result};
 
 /// The instruction sets the kernels are compiled for.
@@ -10,19 +58,46 @@ pub enum SimdLevel {
     Portable,
     /// AVX2 and FMA.
     Avx2,
-    /// AVX-512 F.
+    /// AVX-512 F, DQ and VL.
     Avx512,
 }
 
 impl SimdLevel {
     /// All levels this machine can run, slowest first.
     pub fn available() -> Vec<Self> {
-        vec![Self::Portable]
+        let mut levels = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                levels.push(Self::Avx2);
+                if is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                {
+                    levels.push(Self::Avx512);
+                }
+            }
+        }
+        levels
     }
 
-    /// portable, avx2 or avx512.
+    /// `portable`, `avx2` or `avx512`.
     pub fn name(self) -> &'static str {
-        "portable"
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    fn kernels(self) -> &'static Kernels {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => &kernel::AVX512,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => &kernel::AVX2,
+            _ => &kernel::PORTABLE,
+        }
     }
 }
 
@@ -35,7 +110,8 @@ pub struct CpuBackend {
 impl CpuBackend {
     /// The fastest instruction set of this machine.
     pub fn new() -> Self {
-        Self { simd: SimdLevel::Portable }
+        let fastest = SimdLevel::available().pop();
+        Self { simd: fastest.unwrap_or(SimdLevel::Portable) }
     }
 
     /// A given instruction set.
@@ -44,7 +120,13 @@ impl CpuBackend {
     ///
     /// [`Error::InvalidValue`] if this machine lacks it.
     pub fn with_simd(simd: SimdLevel) -> Result<Self> {
-        Ok(Self { simd })
+        let available = SimdLevel::available();
+        if available.contains(&simd) {
+            return Ok(Self { simd });
+        }
+        let names: Vec<_> = available.into_iter().map(SimdLevel::name).collect();
+        let expected = format!("one of {} on this machine", names.join(", "));
+        Err(Error::invalid("simd", expected, simd.name()))
     }
 
     /// The instruction set in use.
@@ -52,10 +134,31 @@ impl CpuBackend {
         self.simd
     }
 
-    /// Flops per second of dependent-free fused multiply-adds on all threads of the current rayon
-    /// pool: the ceiling for everything else here.
+    /// Floating-point operations per second, in units of 10⁹, of multiply-adds that wait for
+    /// nothing, on all threads of the current rayon pool: the ceiling for everything else here.
+    /// Takes about a quarter of a second.
     pub fn measure_peak_gflops(&self) -> f64 {
-        1.0
+        let kernels = self.simd.kernels();
+        let threads = rayon::current_num_threads();
+        let iterations = 1 << 21;
+        let once = || {
+            let start = Instant::now();
+            rayon::broadcast(|_| std::hint::black_box(kernels.spin(iterations)));
+            start.elapsed().as_secs_f64()
+        };
+        let fastest = (0..8).map(|_| once()).fold(f64::INFINITY, f64::min);
+        (threads * iterations * kernels.spin_flops) as f64 / fastest / 1e9
+    }
+
+    fn call<'a>(&self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
+        batch.check(mlp.shape())?;
+        Ok(Call { kernels: self.simd.kernels(), mlp, batch })
+    }
+
+    /// A call that needs a single output per element.
+    fn scalar_call<'a>(&self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
+        check_scalar(mlp)?;
+        self.call(mlp, batch)
     }
 }
 
@@ -65,94 +168,293 @@ impl Default for CpuBackend {
     }
 }
 
-fn stub<T>() -> Result<T> {
-    Err(Error::invalid("cpu", "x", "y"))
+const OVERFLOW: &str = "the network's numbers overflow: use smaller weights, inputs or steps";
+
+fn check_scalar(mlp: &PointMlp) -> Result<()> {
+    match mlp.shape().config().output_dim {
+        1 => Ok(()),
+        found => Err(Error::invalid("output_dim", "1 for a log potential", found)),
+    }
+}
+
+fn check_gradients(gradients: Gradients) -> Result<Gradients> {
+    let all = [
+        ("parameter gradient", &gradients.parameters),
+        ("context gradient", &gradients.context),
+        ("element gradient", &gradients.elements),
+    ];
+    for (field, gradient) in all {
+        check_finite(field, gradient.as_deref().unwrap_or_default(), OVERFLOW)?;
+    }
+    Ok(gradients)
+}
+
+/// Checks an input that has `per_element` numbers for each of `num_elements`.
+fn check_rows(
+    field: &'static str,
+    values: &[f32],
+    num_elements: usize,
+    per_element: usize,
+) -> Result<()> {
+    check_length(field, values.len(), num_elements * per_element, || {
+        format!("elements {num_elements} x {per_element}")
+    })?;
+    check_finite(field, values, "the loss that made this gradient is not finite")
+}
+
+fn check_dynamics_cotangent(
+    cotangent: &DynamicsCotangent<'_>,
+    num_elements: usize,
+    value_dim: usize,
+) -> Result<()> {
+    check_rows("cotangent.values", cotangent.values, num_elements, value_dim)?;
+    if let Some(momentum) = cotangent.momentum {
+        check_rows("cotangent.momentum", momentum, num_elements, value_dim)?;
+    }
+    if let Some(kinetic) = cotangent.kinetic {
+        check_rows("cotangent.kinetic", kinetic, num_elements, 1)?;
+    }
+    Ok(())
+}
+
+fn check_dynamics_gradients(gradients: DynamicsGradients) -> Result<DynamicsGradients> {
+    check_finite("gradient of values", &gradients.values, OVERFLOW)?;
+    check_finite("gradient of momentum", &gradients.momentum, OVERFLOW)?;
+    check_finite("gradient of step_sizes", &gradients.step_sizes, OVERFLOW)?;
+    check_finite("gradient of context", &gradients.context, OVERFLOW)?;
+    Ok(gradients)
 }
 
 impl PointBackend for CpuBackend {
-    fn values(&self, _: &PointMlp, _: &PointBatch<'_>) -> Result<Vec<f32>> {
-        stub()
+    fn values(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
+        let values = values::values(&self.call(mlp, batch)?);
+        check_finite("values", &values, OVERFLOW)?;
+        Ok(values)
     }
-    fn set_sums(&self, _: &PointMlp, _: &PointBatch<'_>) -> Result<Vec<f32>> {
-        stub()
+
+    fn set_sums(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
+        let sums = values::set_sums(&self.call(mlp, batch)?);
+        check_finite("set sums", &sums, OVERFLOW)?;
+        Ok(sums)
     }
+
     fn backward(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: Cotangent<'_>,
-        _: Wanted,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        cotangent: Cotangent<'_>,
+        wanted: Wanted,
     ) -> Result<Backward> {
-        stub()
+        let call = self.call(mlp, batch)?;
+        let (given, rows) = match cotangent {
+            Cotangent::PerElement(given) => (given, batch.offsets.num_elements()),
+            Cotangent::PerSet(given) => (given, batch.offsets.num_sets()),
+        };
+        check_rows("cotangent", given, rows, call.output_dim())?;
+        let mut result = values::backward(&call, cotangent, wanted);
+        check_finite("values", &result.values, OVERFLOW)?;
+        result.gradients = check_gradients(result.gradients)?;
+        Ok(result)
     }
-    fn score(&self, _: &PointMlp, _: &PointBatch<'_>) -> Result<Score> {
-        stub()
+
+    fn score(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
+        let score = score::score(&self.scalar_call(mlp, batch)?);
+        check_finite("values", &score.values, OVERFLOW)?;
+        check_finite("score", &score.score, OVERFLOW)?;
+        Ok(score)
     }
+
     fn score_backward(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: ScoreCotangent<'_>,
-        _: Wanted,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        cotangent: ScoreCotangent<'_>,
+        wanted: Wanted,
     ) -> Result<Gradients> {
-        stub()
+        let call = self.scalar_call(mlp, batch)?;
+        let num_elements = batch.offsets.num_elements();
+        check_rows("cotangent.score", cotangent.score, num_elements, call.value_dim())?;
+        if let Some(values) = cotangent.values {
+            check_rows("cotangent.values", values, num_elements, 1)?;
+        }
+        check_gradients(score::score_backward(&call, cotangent, wanted))
     }
-    fn langevin(&self, _: &PointMlp, _: &PointBatch<'_>, _: &Langevin<'_>) -> Result<LangevinRun> {
-        stub()
+
+    fn langevin(
+        &self,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        langevin: &Langevin<'_>,
+    ) -> Result<LangevinRun> {
+        let call = self.scalar_call(mlp, batch)?;
+        langevin.check(batch.offsets.num_elements())?;
+        let run = dynamics::langevin(&call, langevin);
+        check_finite("Langevin elements", &run.elements, OVERFLOW)?;
+        check_finite("Langevin values", &run.values, OVERFLOW)?;
+        check_finite("Langevin score", &run.score, OVERFLOW)?;
+        Ok(run)
     }
+
     fn langevin_backward(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: &Langevin<'_>,
-        _: DynamicsCotangent<'_>,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        langevin: &Langevin<'_>,
+        cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        stub()
+        let call = self.scalar_call(mlp, batch)?;
+        let num_elements = batch.offsets.num_elements();
+        langevin.check(num_elements)?;
+        check_dynamics_cotangent(&cotangent, num_elements, call.value_dim())?;
+        if cotangent.momentum.is_some() {
+            return Err(Error::invalid("cotangent.momentum", "None for Langevin steps", "a value"));
+        }
+        check_dynamics_gradients(dynamics_backward::langevin_backward(&call, langevin, cotangent))
     }
+
     fn leapfrog(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: &[f32],
-        _: &Leapfrog<'_>,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        momentum: &[f32],
+        leapfrog: &Leapfrog<'_>,
     ) -> Result<LeapfrogRun> {
-        stub()
+        let call = self.scalar_call(mlp, batch)?;
+        let num_elements = batch.offsets.num_elements();
+        check_rows("momentum", momentum, num_elements, call.value_dim())?;
+        leapfrog.check(num_elements)?;
+        let run = dynamics::leapfrog(&call, momentum, leapfrog);
+        check_finite("leapfrog elements", &run.elements, OVERFLOW)?;
+        check_finite("leapfrog momentum", &run.momentum, OVERFLOW)?;
+        check_finite("leapfrog values", &run.values, OVERFLOW)?;
+        Ok(run)
     }
+
     fn leapfrog_backward(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: &[f32],
-        _: &Leapfrog<'_>,
-        _: DynamicsCotangent<'_>,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        momentum: &[f32],
+        leapfrog: &Leapfrog<'_>,
+        cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        stub()
+        let call = self.scalar_call(mlp, batch)?;
+        let num_elements = batch.offsets.num_elements();
+        check_rows("momentum", momentum, num_elements, call.value_dim())?;
+        leapfrog.check(num_elements)?;
+        check_dynamics_cotangent(&cotangent, num_elements, call.value_dim())?;
+        if cotangent.kinetic.is_some() {
+            return Err(Error::invalid("cotangent.kinetic", "None for leapfrog steps", "a value"));
+        }
+        check_dynamics_gradients(dynamics_backward::leapfrog_backward(
+            &call, momentum, leapfrog, cotangent,
+        ))
     }
-    fn log_partition(&self, _: &PointMlp, _: &Candidates<'_>) -> Result<LogPartition> {
-        stub()
+
+    fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
+        check_scalar(mlp)?;
+        candidates.check(mlp)?;
+        let batch = anchors(candidates);
+        let call = Call { kernels: self.simd.kernels(), mlp, batch: &batch };
+        let result = candidates::log_partition(&CandidateCall { call, candidates });
+        check_finite("candidate values", &result.values, OVERFLOW)?;
+        check_finite(
+            "log partition",
+            &result.log_partition,
+            "every candidate of that anchor has weight zero: give one a finite log weight",
+        )?;
+        Ok(result)
     }
+
     fn log_partition_backward(
         &self,
-        _: &PointMlp,
-        _: &Candidates<'_>,
-        _: &[f32],
-        _: &[f32],
-        _: Wanted,
+        mlp: &PointMlp,
+        candidates: &Candidates<'_>,
+        log_partition: &[f32],
+        cotangent: &[f32],
+        wanted: Wanted,
     ) -> Result<Gradients> {
-        stub()
+        check_scalar(mlp)?;
+        candidates.check(mlp)?;
+        let num_anchors = candidates.num_anchors();
+        check_rows("log_partition", log_partition, num_anchors, 1)?;
+        check_rows("cotangent", cotangent, num_anchors, 1)?;
+        let batch = anchors(candidates);
+        let call = Call { kernels: self.simd.kernels(), mlp, batch: &batch };
+        let task = CandidateCall { call, candidates };
+        check_gradients(candidates::log_partition_backward(&task, log_partition, cotangent, wanted))
     }
-    fn pool(&self, _: &PointMlp, _: &PointBatch<'_>, _: Pooling) -> Result<Pooled> {
-        stub()
+
+    fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {
+        let pooled = pool::pool(&self.call(mlp, batch)?, pooling);
+        check_finite("pooled values", &pooled.values, OVERFLOW)?;
+        Ok(pooled)
     }
+
     fn pool_backward(
         &self,
-        _: &PointMlp,
-        _: &PointBatch<'_>,
-        _: Pooling,
-        _: &Pooled,
-        _: &[f32],
-        _: Wanted,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        pooling: Pooling,
+        pooled: &Pooled,
+        cotangent: &[f32],
+        wanted: Wanted,
     ) -> Result<Gradients> {
-        stub()
+        let call = self.call(mlp, batch)?;
+        let num_sets = batch.offsets.num_sets();
+        check_rows("cotangent", cotangent, num_sets, call.output_dim())?;
+        if pooling == Pooling::Max {
+            check_critical(&pooled.critical, batch, call.output_dim())?;
+        }
+        check_gradients(pool::pool_backward(&call, pooling, pooled, cotangent, wanted))
+    }
+}
+
+/// Anchors stand in for a batch's elements, so that sets and shifts are found as usual.
+fn anchors<'a>(candidates: &Candidates<'a>) -> PointBatch<'a> {
+    PointBatch { elements: &[], offsets: candidates.offsets, context: candidates.context }
+}
+
+/// Critical rows must be rows of their own sets.
+fn check_critical(critical: &[u32], batch: &PointBatch<'_>, outputs: usize) -> Result<()> {
+    let num_sets = batch.offsets.num_sets();
+    check_length("pooled.critical", critical.len(), num_sets * outputs, || {
+        format!("sets {num_sets} x output_dim {outputs}")
+    })?;
+    for (set, rows) in critical.chunks_exact(outputs).enumerate() {
+        let range = batch.offsets.range(set);
+        if let Some(row) = rows.iter().find(|&&row| !range.contains(&(row as usize))) {
+            return Err(Error::invalid(
+                format!("pooled.critical of set {set}"),
+                format!("rows {} to {}", range.start, range.end - 1),
+                row,
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_runs_the_portable_kernels() {
+        assert_eq!(SimdLevel::available()[0], SimdLevel::Portable);
+        assert_eq!(CpuBackend::with_simd(SimdLevel::Portable).unwrap().simd(), SimdLevel::Portable);
+    }
+
+    /// The transform is the same arithmetic whatever instructions carry it out.
+    #[test]
+    fn noise_has_the_same_bits_on_every_instruction_set() {
+        let stream = crate::rng::Stream::new(11, "noise");
+        let mut expected = vec![0.0; 1000];
+        stream.fill_normal(4, 37, &mut expected);
+        for level in SimdLevel::available() {
+            let mut found = vec![0.0; 1000];
+            level.kernels().normals(&stream, 4, 37, &mut found);
+            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&found), bits(&expected), "{}", level.name());
+        }
     }
 }
