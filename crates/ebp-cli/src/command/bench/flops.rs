@@ -13,8 +13,7 @@
 //! ```
 //!
 //! Activations, biases, pooling, noise and log-sum-exp are left out, so a fraction of the peak
-//! below one includes them. Work that an implementation repeats because it stores nothing
-//! counts only where the text of a function says so.
+//! below one includes them.
 
 use std::collections::BTreeSet;
 
@@ -66,29 +65,12 @@ pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent) -> u6
 
 /// Max pooling of every row, then its gradients with respect to the parameters.
 ///
-/// The forward pass counts for all rows. Going back, an output sends its gradient to the one row
-/// that attains its maximum, so the hidden layers count forward and backward for the distinct
-/// critical rows only, and the last layer counts one row per output: its data and weight
-/// gradients cost 2a each for an output with a inputs.
+/// The forward pass counts for all rows. Going back, an output sends its gradient only to the row
+/// that attains its maximum, so a [`backward`] counts for the distinct critical rows alone, not
+/// for the many rows that a dense backward pass would visit in vain.
 pub(crate) fn max_pool_and_backward(shape: &MlpShape, extent: Extent, pooled: &Pooled) -> u64 {
-    // An output whose activation is off everywhere (σ(z) = 0 under ReLU) has no gradient.
-    let live: Vec<u32> = pooled
-        .critical
-        .iter()
-        .zip(&pooled.values)
-        .filter(|&(_, &value)| value != 0.0)
-        .map(|(&row, _)| row)
-        .collect();
-    let distinct = live.iter().collect::<BTreeSet<_>>().len();
-    let last = shape.layers().last().map_or(0, |layer| dense(layer.inputs, 1));
-    let last_dense = shape.layers().last().map_or(0, |layer| dense(layer.inputs, layer.outputs));
-    // Per critical row: forward, weight gradient and (but for the first layer) data gradient of
-    // every layer before the last. The last layer's data gradient is counted per output.
-    let hidden = products(shape) - last_dense;
-    let hidden_inner = inner_products(shape).saturating_sub(last_dense);
-    forward(shape, extent)
-        + distinct as u64 * (2 * hidden + hidden_inner)
-        + live.len() as u64 * 2 * last
+    let distinct = pooled.critical.iter().collect::<BTreeSet<_>>().len();
+    forward(shape, extent) + backward(shape, Extent { rows: distinct, ..extent })
 }
 
 /// 2ab.
@@ -168,15 +150,14 @@ mod tests {
             activate_output: true,
             ..MlpConfig::default()
         };
-        // Rows 3 and 8 are critical; row 9 only for an output that is off.
+        // Three of ten rows are critical, row 3 for two outputs.
         let pooled = Pooled { values: vec![1.0, 0.5, 2.0, 0.0], critical: vec![3, 8, 3, 9] };
-        let per_row = 2 * (2 * 5 + 5 * 7 + 7 * 4);
-        // Forward and weight gradient of 2 → 5 → 7, data gradient of 5 → 7.
-        let per_critical_row = 2 * (2 * 2 * 5 + 3 * 5 * 7);
-        let per_live_output = 2 * 2 * 7;
+        let forward_per_row = 2 * (2 * 5 + 5 * 7 + 7 * 4);
+        // Forward and weight gradients of all layers, data gradients of all but the first.
+        let per_critical_row = 2 * (2 * 2 * 5 + 3 * 5 * 7 + 3 * 7 * 4);
         assert_eq!(
             max_pool_and_backward(&shape(config), Extent { rows: 10, sets: 1 }, &pooled),
-            10 * per_row + 2 * per_critical_row + 3 * per_live_output
+            10 * forward_per_row + 3 * per_critical_row
         );
     }
 
@@ -188,10 +169,7 @@ mod tests {
             output_dim: 2,
             ..MlpConfig::default()
         };
-        let shape = shape(config);
         let extent = Extent { rows: 10, sets: 2 };
-        assert_eq!(backward(&shape, extent), 10 * 2 * 2 * 3 * 2);
-        let pooled = Pooled { values: vec![1.0; 4], critical: vec![0, 1, 5, 6] };
-        assert_eq!(max_pool_and_backward(&shape, extent, &pooled), 10 * 12 + 4 * 2 * 6);
+        assert_eq!(backward(&shape(config), extent), 10 * 2 * (2 * 3 * 2));
     }
 }
