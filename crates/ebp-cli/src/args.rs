@@ -34,7 +34,8 @@ The formula: a layer from a to b numbers costs 2ab per element forward, as much 
 data gradient and for its weight gradient; context maps cost 2kb once per set. The first layer
 has a data gradient only where the elements need one. langevin20 and leapfrog20 are 21 scores.
 encoder_backward counts the forward pass of all elements, and forward and backward of the
-critical elements only, because max pooling sends gradient to no others.
+critical elements only, because max pooling sends gradient to no others. candidates256 counts
+the forward pass twice, because the gradient gets log Z but no activations.
 
 Examples:
   ebp bench

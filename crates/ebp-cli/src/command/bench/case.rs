@@ -148,6 +148,7 @@ impl Case {
             Self::Candidates256 => flops::log_partition_and_backward(
                 work.located_energy.shape(),
                 work.candidates_extent(),
+                work.num_anchors(),
             ),
             Self::EncoderValue => flops::forward(work.encoder.shape(), extent),
             Self::EncoderBackward => {

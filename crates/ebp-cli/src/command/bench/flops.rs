@@ -58,9 +58,15 @@ pub(crate) fn score_backward(shape: &MlpShape, extent: Extent) -> u64 {
 /// log Z of every anchor, then its gradients with respect to parameters and context.
 ///
 /// The second operation gets the candidates and log Z, not the activations of the first, so the
-/// forward pass counts twice.
-pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent) -> u64 {
-    forward(shape, extent) + backward(shape, extent)
+/// forward pass counts twice. The location's part of the first layer counts once per anchor, as
+/// the context's counts once per set.
+pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent, anchors: usize) -> u64 {
+    let first = shape.layers().first().map_or(0, |layer| layer.outputs);
+    let location = dense(shape.config().location_dim, first);
+    let per_row = 3 * (products(shape) - location) + inner_products(shape);
+    extent.rows as u64 * per_row
+        + anchors as u64 * 3 * location
+        + extent.sets as u64 * 4 * context_maps(shape)
 }
 
 /// Max pooling of every row, then its gradients with respect to the parameters.
@@ -138,6 +144,23 @@ mod tests {
         };
         // Forward 2·3·5 + 2·5, back 2·5 + 2·1·5.
         assert_eq!(scores(&shape(config), Extent { rows: 1, sets: 1 }, 1), 40 + 20);
+    }
+
+    #[test]
+    fn candidates_share_the_location_of_their_anchor() {
+        let config = MlpConfig {
+            value_dim: 1,
+            location_dim: 2,
+            context_dim: 6,
+            hidden_widths: vec![5],
+            ..MlpConfig::default()
+        };
+        // Two anchors of ten candidates in one set; 1 → 5 → 1 per candidate, forward twice,
+        // weight gradients, and the data gradient of 5 → 1; 2 → 5 per anchor, 6 → 5 per set.
+        assert_eq!(
+            log_partition_and_backward(&shape(config), Extent { rows: 20, sets: 1 }, 2),
+            20 * (3 * 20 + 10) + 2 * 3 * 20 + 4 * 60
+        );
     }
 
     #[test]

@@ -148,9 +148,11 @@ impl Workload {
 
     /// Candidates of all anchors, and sets.
     pub(crate) fn candidates_extent(&self) -> Extent {
-        Extent {
-            rows: self.anchor_offsets.num_elements() * NUM_CANDIDATES,
-            sets: self.anchor_offsets.num_sets(),
-        }
+        Extent { rows: self.num_anchors() * NUM_CANDIDATES, sets: self.anchor_offsets.num_sets() }
+    }
+
+    /// Anchors of all sets.
+    pub(crate) fn num_anchors(&self) -> usize {
+        self.anchor_offsets.num_elements()
     }
 }
