@@ -51,6 +51,19 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// A gradient is NaN or infinite; no parameter was changed.
+    #[error(
+        "gradient of `{parameter}` must be finite, found {value} at index {index}; \
+         lower the learning rate or go back to an earlier checkpoint"
+    )]
+    NonFiniteGradient {
+        /// The parameter's full name.
+        parameter: String,
+        /// Flat index of the first offending entry.
+        index: usize,
+        /// Its value.
+        value: f32,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),

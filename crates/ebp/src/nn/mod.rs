@@ -1,1 +1,46 @@
-//! Small trainable modules around the primitive.
+//! Small trainable modules around the primitive, in candle's graph.
+//!
+//! ```text
+//! Parameters ──── flat parameters ──(SpectralNorm)── PointModule ── values, pools, log Z, samples
+//!     │  └─ builder ─ Linear, LSTM, BatchNorm ───────────┘                        │
+//!     └───────────────── Adam, MovingAverage ────────── GradStore ────────── loss.backward()
+//! ```
+//!
+//! candle differentiates what is small. What is large is [`PointModule`], whose operations carry
+//! their own backward passes: nothing here relies on candle's second derivatives, nor on its
+//! random numbers. Everything is f32 on the host.
+
+mod adam;
+mod batch_norm;
+mod flat;
+mod host;
+mod initialise;
+mod linear;
+mod lstm;
+mod moving_average;
+mod parameters;
+mod point_ops;
+mod spectral_norm;
+
+pub use adam::{Adam, AdamConfig, AdamStep};
+pub use batch_norm::{BatchNorm, BatchNormConfig, batch_norm};
+pub use flat::{LayerTensors, layer_tensors};
+pub use initialise::Initialiser;
+pub use linear::{Linear, linear};
+pub use lstm::{LSTM, LSTMState, RNN, lstm};
+pub use moving_average::MovingAverage;
+pub use parameters::{Parameters, Role};
+pub use point_ops::{
+    LangevinSettings, LangevinTensors, LeapfrogTensors, LogPartitionTensors, PointModule,
+    TensorBatch, TensorCandidates,
+};
+pub use spectral_norm::SpectralNorm;
+
+/// Whether a module is being trained or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Running statistics and power iterations move on.
+    Train,
+    /// Nothing changes: equal inputs give equal outputs.
+    Evaluate,
+}

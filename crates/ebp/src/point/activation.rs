@@ -41,6 +41,15 @@ impl Activation {
         matches!(self, Self::Relu | Self::LeakyRelu { .. })
     }
 
+    /// The slope on the negative side, if σ is a rectifier.
+    pub(crate) fn leak(self) -> Option<f32> {
+        match self {
+            Self::Relu => Some(0.0),
+            Self::LeakyRelu { slope } => Some(slope),
+            Self::Silu | Self::Softplus | Self::Tanh => None,
+        }
+    }
+
     /// Whether σ never decreases, so that max σ(z) = σ(max z).
     pub fn is_monotone(self) -> bool {
         !matches!(self, Self::Silu)

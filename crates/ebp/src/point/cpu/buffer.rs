@@ -61,6 +61,11 @@ impl Matrix {
         Self { data: Buffer::zeros(rows * stride), width, stride }
     }
 
+    /// Zeros without padding, for rows that no kernel reads as whole vectors.
+    pub(super) fn compact(rows: usize, width: usize) -> Self {
+        Self { data: Buffer::zeros(rows * width), width, stride: width }
+    }
+
     pub(super) fn row(&self, row: usize) -> &[f32] {
         &self.data[row * self.stride..][..self.width]
     }

@@ -39,7 +39,6 @@ mod values;
 
 use std::time::Instant;
 
-
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;

@@ -23,6 +23,10 @@ pub(super) fn tile_rows(net: &PackedMlp<'_>, buffers_per_layer: usize) -> usize 
     blocks.clamp(1, 4) * ROW_BLOCK
 }
 
+/// Tiles that a chunk should have before it is worth an accumulator of its own: zeroing and adding
+/// one costs as much as some twenty rows.
+const TILES_PER_CHUNK: usize = 4;
+
 /// Runs `work` on every chunk of `0..rows` and returns the results in order. `state` makes the
 /// scratch memory that chunks on one thread share.
 pub(super) fn run_chunks<State, Output: Send>(
@@ -31,9 +35,11 @@ pub(super) fn run_chunks<State, Output: Send>(
     state: impl Fn() -> State + Sync + Send,
     work: impl Fn(&mut State, Range<usize>) -> Output + Sync + Send,
 ) -> Vec<Output> {
-    let per_chunk = rows.div_ceil(MAX_CHUNKS).next_multiple_of(tile);
-    let num_chunks = rows.div_ceil(per_chunk);
-    (0..num_chunks)
+    // Few tiles are shared out one by one, many in at most MAX_CHUNKS portions.
+    let num_tiles = rows.div_ceil(tile);
+    let wished = (num_tiles / 8).clamp(1, TILES_PER_CHUNK).max(num_tiles.div_ceil(MAX_CHUNKS));
+    let per_chunk = wished * tile;
+    (0..rows.div_ceil(per_chunk))
         .into_par_iter()
         .map_init(state, |state, chunk| {
             let start = chunk * per_chunk;

@@ -16,7 +16,7 @@
 use super::accumulator::Accumulator;
 use super::buffer::Matrix;
 use super::kernel::{Adjoint, Dots, Finish, Product, Start, Tangent};
-use super::tile::{Network, Tile, element_gradient};
+use super::tile::{NO_SHIFT, Network, Tile, element_gradient};
 
 impl Tile {
     /// Carries `element_tangent` forward. Call after `forward` with `Keep::Curvatures`.
@@ -34,6 +34,7 @@ impl Tile {
                     depth: layer.input_width,
                     weights: layer.forward_rows(),
                     outputs: layer.outputs,
+                    shift: &NO_SHIFT,
                     out_stride: out.stride,
                     out: &mut out.data,
                 });

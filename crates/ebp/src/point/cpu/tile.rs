@@ -18,6 +18,9 @@ use super::packed::PackedMlp;
 use super::shift::ShiftTable;
 use crate::SetOffsets;
 
+/// For dot products without a shift.
+pub(super) const NO_SHIFT: [f32; 8] = [0.0; 8];
+
 /// What a forward pass should leave behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
@@ -89,17 +92,24 @@ impl Tile {
         let is_second = keep == Keep::Curvatures;
         let second_rows = if is_second { capacity } else { 0 };
         let widest = layers.iter().map(|layer| layer.output_width).max().unwrap_or(0);
-        let element_dims = net.packed.element.as_ref().map_or(0, |element| element.dims);
         Self {
             rows: 0,
-            elements: Matrix::zeros(capacity, layers[0].inputs),
+            elements: if layers[0].is_narrow {
+                Matrix::zeros(capacity, layers[0].inputs)
+            } else {
+                Matrix::compact(capacity, layers[0].inputs)
+            },
             values: matrices(true),
             slopes: matrices(keep != Keep::Values),
             curvatures: matrices(is_second),
             tangents: matrices(is_second),
             element_tangent: Matrix::zeros(second_rows, layers[0].inputs),
             adjoints: std::array::from_fn(|_| Matrix::zeros(second_rows, widest)),
-            element_gradient: Matrix::zeros(capacity, element_dims.max(1)),
+            element_gradient: match &net.packed.element {
+                Some(element) if !element.is_narrow => Matrix::zeros(capacity, element.dims),
+                Some(element) => Matrix::compact(capacity, element.dims),
+                None => Matrix::default(),
+            },
             set_rows: vec![0; capacity],
             first_rows: None,
             first_shifts: Matrix::default(),
@@ -147,6 +157,9 @@ impl Tile {
     pub(super) fn forward(&mut self, net: &Network<'_>, keep: Keep, is_raw_output: bool) {
         let activation = net.packed.mlp.shape().config().activation;
         let last = net.packed.last();
+        let leak = activation.leak();
+        // A rectifier rides on the product and needs no slopes, except for a second-order pass.
+        let is_fused = leak.is_some() && keep != Keep::Curvatures;
         for (index, layer) in net.packed.layers.iter().enumerate() {
             let (before, here) = self.values.split_at_mut(index);
             let inputs = before.last().unwrap_or(&self.elements);
@@ -161,14 +174,16 @@ impl Tile {
                     depth: layer.input_width,
                     weights: layer.forward_rows(),
                     outputs: layer.outputs,
+                    shift: if table.is_per_set { &NO_SHIFT } else { &table.data },
                     out: &mut out.data,
                     out_stride: out.stride,
                 });
-                for row in 0..self.rows {
-                    let set = if table.is_per_set { self.set_rows[row] as usize } else { 0 };
-                    let shift = &table.data[set * table.width..];
-                    for (value, shift) in out.row_mut(row)[..layer.outputs].iter_mut().zip(shift) {
-                        *value += shift;
+                // Only a network of one layer has a context at its output.
+                if table.is_per_set {
+                    for row in 0..self.rows {
+                        let shift = &table.data[self.set_rows[row] as usize * table.width..];
+                        let row = &mut out.row_mut(row)[..layer.outputs];
+                        row.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
                     }
                 }
             } else {
@@ -196,11 +211,16 @@ impl Tile {
                     depth,
                     panels: layer.forward_panels(0),
                     start,
-                    finish: Finish::Store(&mut out.data),
                     out_stride: out.stride,
+                    finish: match leak {
+                        Some(leak) if is_fused && index < last => {
+                            Finish::Rectify { out: &mut out.data, leak }
+                        }
+                        _ => Finish::Store(&mut out.data),
+                    },
                 });
             }
-            if is_activated {
+            if is_activated && !(is_fused && index < last) {
                 let stored = |matrix: &mut Vec<Matrix>, is_kept: bool| {
                     is_kept.then(|| std::mem::take(&mut matrix[index]))
                 };
@@ -227,29 +247,30 @@ impl Tile {
 
     /// The outputs of a row.
     pub(super) fn output(&self, row: usize) -> &[f32] {
-        &self.values[self.values.len() - 1].row(row)[..]
+        self.values[self.values.len() - 1].row(row)
     }
 
-    /// Starts a backward pass: z̄ of the output layer from ∂L/∂f, given row by row.
+    /// Starts a backward pass: z̄ of the output layer from ∂L/∂f, which `cotangent` writes row by
+    /// row.
     pub(super) fn set_cotangent(
         &mut self,
         net: &Network<'_>,
-        mut cotangent: impl FnMut(&Self, usize, &mut [f32]),
+        cotangent: impl Fn(&Self, usize, &mut [f32]),
     ) {
         let last = net.packed.last();
         let outputs = net.packed.layers[last].outputs;
         let mut matrix = std::mem::take(&mut self.slopes[last]);
-        let mut gradient = vec![0.0; outputs];
-        for row in 0..self.rows {
-            cotangent(self, row, &mut gradient);
-            let (used, padding) = matrix.row_mut(row).split_at_mut(outputs);
-            if net.output_is_activated() {
-                for (slope, gradient) in used.iter_mut().zip(&gradient) {
-                    *slope *= gradient;
-                }
+        if net.output_is_activated() {
+            let mut gradient = vec![0.0; outputs];
+            for row in 0..self.rows {
+                cotangent(self, row, &mut gradient);
+                let (used, padding) = matrix.row_mut(row).split_at_mut(outputs);
+                used.iter_mut().zip(&gradient).for_each(|(slope, g)| *slope *= g);
                 padding.fill(0.0);
-            } else {
-                used.copy_from_slice(&gradient);
+            }
+        } else {
+            for row in 0..self.rows {
+                cotangent(self, row, &mut matrix.row_mut(row)[..outputs]);
             }
         }
         self.slopes[last] = matrix;
@@ -257,6 +278,7 @@ impl Tile {
 
     /// Turns every layer's slopes into z̄.
     pub(super) fn backward(&mut self, net: &Network<'_>) {
+        let leak = net.packed.mlp.shape().config().activation.leak();
         for index in (1..net.packed.layers.len()).rev() {
             let layer = &net.packed.layers[index];
             let (before, here) = self.slopes.split_at_mut(index);
@@ -269,7 +291,14 @@ impl Tile {
                 panels: layer.backward_panels(),
                 start: Start::Zero,
                 out_stride: out.stride,
-                finish: Finish::Multiply(&mut out.data),
+                finish: match leak {
+                    Some(leak) => Finish::Gate {
+                        values: &self.values[index - 1].data,
+                        out: &mut out.data,
+                        leak,
+                    },
+                    None => Finish::Multiply(&mut out.data),
+                },
             });
         }
     }
@@ -363,6 +392,7 @@ pub(super) fn element_gradient(
             depth: layer.output_width,
             weights: element.rows(),
             outputs: element.dims,
+            shift: &NO_SHIFT,
             out_stride: out.stride,
             out: &mut out.data,
         });

@@ -1,7 +1,7 @@
 //! Products with few outputs, as dot products along the rows.
 //!
 //! ```text
-//! out[p, j] = Σ_k inputs[p, k] · weights[j, k]        for j < outputs ≤ 8
+//! out[p, j] = shift[j] + Σ_k inputs[p, k] · weights[j, k]        for j < outputs < 8
 //! ```
 //!
 //! An energy has one output and an element three coordinates: padding those to a whole vector
@@ -19,6 +19,8 @@ pub(in super::super) struct Dots<'a> {
     /// `[outputs, depth]`.
     pub(in super::super) weights: &'a [f32],
     pub(in super::super) outputs: usize,
+    /// `[outputs]`.
+    pub(in super::super) shift: &'a [f32],
     pub(in super::super) out: &'a mut [f32],
     pub(in super::super) out_stride: usize,
 }
@@ -66,9 +68,10 @@ unsafe fn outputs<S: Simd, const J: usize>(args: &mut Dots<'_>, first_output: us
             }
             for (j, sum) in sums.iter().enumerate() {
                 let totals = S::sum4(*sum);
+                let shift = *args.shift.get_unchecked(first_output + j);
                 for (r, total) in totals.iter().enumerate() {
                     let place = (first + r) * args.out_stride + first_output + j;
-                    *args.out.get_unchecked_mut(place) = *total;
+                    *args.out.get_unchecked_mut(place) = *total + shift;
                 }
             }
         }

@@ -155,10 +155,7 @@ impl Kernels {
             let last = index[..rows].iter().copied().max().unwrap_or(0) as usize;
             assert!(fits(last + 1, width, stride, table.len()));
         }
-        let out = match &args.finish {
-            Finish::Store(out) | Finish::Multiply(out) => out.len(),
-        };
-        assert!(fits(rows, width, args.out_stride, out));
+        assert!(fits(rows, width, args.out_stride, args.finish.out_length()));
         // SAFETY: all pointers stay inside the slices by the assertions above.
         unsafe { (self.product)(args) }
     }
@@ -186,6 +183,7 @@ impl Kernels {
         assert!(args.outputs * args.depth <= args.weights.len());
         assert!(fits(rows, args.depth, args.input_stride, args.inputs.len()));
         assert!(fits(rows, args.outputs, args.out_stride, args.out.len()));
+        assert!(args.shift.len() >= args.outputs);
         // SAFETY: all pointers stay inside the slices by the assertions above.
         unsafe { (self.dots)(args) }
     }

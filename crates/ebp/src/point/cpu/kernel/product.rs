@@ -42,6 +42,20 @@ pub(in super::super) enum Finish<'a> {
     Store(&'a mut [f32]),
     /// out = out · sum: a gradient meets the slope that is stored in its place.
     Multiply(&'a mut [f32]),
+    /// out = sum where it is positive, else leak · sum: ReLU without another pass.
+    Rectify { out: &'a mut [f32], leak: f32 },
+    /// out = sum where the rectified `values` are positive, else leak · sum: its backward pass,
+    /// which needs no stored slopes.
+    Gate { values: &'a [f32], out: &'a mut [f32], leak: f32 },
+}
+
+impl Finish<'_> {
+    pub(super) fn out_length(&self) -> usize {
+        match self {
+            Self::Store(out) | Self::Multiply(out) | Self::Rectify { out, .. } => out.len(),
+            Self::Gate { values, out, .. } => out.len().min(values.len()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -106,23 +120,39 @@ unsafe fn panel<S: Simd, const M: usize, const NV: usize>(args: &mut Product<'_>
             let inputs = args.inputs.as_ptr().add(first * args.input_stride);
             accumulate::<S, M, NV>(&mut sums, inputs, args.input_stride, weights, args.depth);
             let offset = first * args.out_stride + column;
+            // One loop per way to finish, so that the choice is made once per block.
+            macro_rules! finish {
+                ($out:expr, |$place:ident, $i:ident, $sum:ident| $value:expr) => {{
+                    let out = $out.as_mut_ptr();
+                    for (r, sum) in sums.iter().enumerate() {
+                        for (v, lane) in sum.iter().enumerate() {
+                            let $i = offset + r * args.out_stride + v * S::LANES;
+                            let ($place, $sum) = (out.add($i), *lane);
+                            S::store($place, $value);
+                        }
+                    }
+                }};
+            }
+            let zero = S::splat(0.0);
             match &mut args.finish {
-                Finish::Store(out) => {
-                    let out = out.as_mut_ptr().add(offset);
-                    for (r, sum) in sums.iter().enumerate() {
-                        for (v, lane) in sum.iter().enumerate() {
-                            S::store(out.add(r * args.out_stride + v * S::LANES), *lane);
-                        }
-                    }
-                }
+                Finish::Store(out) => finish!(out, |_place, _i, sum| sum),
                 Finish::Multiply(out) => {
-                    let out = out.as_mut_ptr().add(offset);
-                    for (r, sum) in sums.iter().enumerate() {
-                        for (v, lane) in sum.iter().enumerate() {
-                            let place = out.add(r * args.out_stride + v * S::LANES);
-                            S::store(place, S::mul(S::load(place), *lane));
-                        }
-                    }
+                    finish!(out, |place, _i, sum| S::mul(S::load(place), sum));
+                }
+                Finish::Rectify { out, leak: 0.0 } => {
+                    finish!(out, |_place, _i, sum| S::max(zero, sum));
+                }
+                Finish::Rectify { out, leak } => {
+                    let leak = S::splat(*leak);
+                    finish!(out, |_place, _i, sum| {
+                        S::select_gt(sum, zero, sum, S::mul(leak, sum))
+                    });
+                }
+                Finish::Gate { values, out, leak } => {
+                    let (values, leak) = (values.as_ptr(), S::splat(*leak));
+                    finish!(out, |_place, i, sum| {
+                        S::select_gt(S::load(values.add(i)), zero, sum, S::mul(leak, sum))
+                    });
                 }
             }
         }
