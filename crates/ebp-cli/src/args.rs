@@ -22,6 +22,9 @@ pub(crate) enum Command {
     Bench(BenchArguments),
 }
 
+/// The most threads that may be asked for.
+const MOST_THREADS: usize = 1024;
+
 const BENCH_HELP: &str = "\
 How the numbers are made:
   ms             median of the runs, after one run that is not counted
@@ -100,7 +103,7 @@ pub(crate) struct BenchArguments {
     pub(crate) device: DeviceName,
 
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = number_of_threads)]
     pub(crate) threads: Option<usize>,
 
     /// Instruction set of the CPU kernels
@@ -189,7 +192,7 @@ pub(crate) enum SimdName {
     Portable,
     /// AVX2 and FMA
     Avx2,
-    /// AVX-512 F
+    /// AVX-512 F, DQ and VL
     Avx512,
 }
 
@@ -210,6 +213,14 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("must be a whole number of at least 1".into()),
         Ok(number) => Ok(number),
+    }
+}
+
+/// Far more threads than cores is a typing error, and would take minutes to start.
+fn number_of_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=MOST_THREADS) => Ok(number),
+        _ => Err(format!("must be a whole number of at least 1 and at most {MOST_THREADS}")),
     }
 }
 
@@ -238,5 +249,8 @@ mod tests {
         assert!(at_least_one("-3").is_err());
         assert!(at_least_one("many").is_err());
         assert_eq!(at_least_one("12"), Ok(12));
+        assert_eq!(number_of_threads("12"), Ok(12));
+        assert!(number_of_threads("0").is_err());
+        assert!(number_of_threads("100000").is_err());
     }
 }

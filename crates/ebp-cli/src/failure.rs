@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use miette::Report;
+use miette::{MietteHandlerOpts, Report};
 
 /// A command that did not finish.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ impl Failure {
     /// Tells the user on stderr and gives the exit code.
     #[expect(clippy::print_stderr, reason = "the one place where the program says what went wrong")]
     pub(crate) fn report(self) -> ExitCode {
+        // Wrapping would break `--energy-widths` at its hyphens. An error here means that a hook
+        // is already set, which serves as well.
+        let _ = miette::set_hook(Box::new(|_| {
+            Box::new(MietteHandlerOpts::new().wrap_lines(false).build())
+        }));
         match self {
             Self::Usage(report) => {
                 eprintln!("{report:?}");

@@ -203,10 +203,15 @@ fn a_width_beyond_the_limit_is_refused_with_the_limit() {
     let message = refusal(&ebp(&["bench", "small", "--energy-widths", "128,5000"]));
     assert!(message.contains("`hidden_widths[1]` must be between 1 and 4096"), "{message}");
     assert!(message.contains("`--energy-widths`"), "{message}");
+    let message = refusal(&ebp(&["bench", "small", "--encoder-widths", "8,5000"]));
+    assert!(message.contains("`output_dim` must be between 1 and 4096"), "{message}");
+    assert!(message.contains("`--encoder-widths`"), "{message}");
 }
 
 #[test]
-fn a_batch_beyond_memory_is_refused() {
+fn a_batch_beyond_memory_and_threads_beyond_reason_are_refused() {
     let message = refusal(&ebp(&["bench", "--sets", "18446744073709551615"]));
     assert!(message.contains("at most 2147483648 numbers"), "{message}");
+    let message = refusal(&ebp(&["bench", "small", "--threads", "100000"]));
+    assert!(message.contains("at most 1024"), "{message}");
 }

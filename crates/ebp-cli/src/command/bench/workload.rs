@@ -1,10 +1,10 @@
 //! The data and the networks the cases run on, all made from one seed.
 
+use ebp::SetOffsets;
 use ebp::point::{
     Activation, CandidateValues, Candidates, LogWeights, MlpConfig, MlpShape, PointBatch, PointMlp,
 };
 use ebp::rng::Stream;
-use ebp::{Error, SetOffsets};
 use miette::miette;
 
 use super::flops::Extent;
@@ -48,23 +48,26 @@ pub(crate) struct Workload {
 impl Workload {
     /// Draws data and weights.
     pub(crate) fn new(sizes: &Sizes, seed: u64) -> Result<Self, Failure> {
-        Self::build(sizes, seed).map_err(|error| {
-            Failure::Usage(miette!(
-                help = "sizes come from `--sets`, `--points`, `--value-dim`, `--context-dim`, \
-                        `--energy-widths` and `--encoder-widths` (output last)",
-                "{error}"
-            ))
-        })
-    }
-
-    fn build(sizes: &Sizes, seed: u64) -> Result<Self, Error> {
         let normals = |name: &str, count: usize| {
             let mut values = vec![0.0; count];
             Stream::new(seed, name).fill_normal(0, 0, &mut values);
             values
         };
-        let network = |name: &str, config: MlpConfig| {
-            MlpShape::new(config).map(|shape| PointMlp::random(shape, Stream::new(seed, name)))
+        let network = |name: &str, config: MlpConfig| -> Result<PointMlp, Failure> {
+            let shape = MlpShape::new(config).map_err(|error| {
+                Failure::Usage(miette!(
+                    help = format!(
+                        "its sizes come from `--value-dim`, `--context-dim` and `--{name}-widths`"
+                    ),
+                    "the {name} cannot have this shape: {error}"
+                ))
+            })?;
+            Ok(PointMlp::random(shape, Stream::new(seed, name)))
+        };
+        let offsets = |elements_per_set: usize| {
+            SetOffsets::uniform(sizes.sets, elements_per_set).map_err(|error| {
+                Failure::Usage(miette!(help = "lower `--sets` or `--points`", "{error}"))
+            })
         };
         let energy = MlpConfig {
             value_dim: sizes.value_dim,
@@ -111,11 +114,11 @@ impl Workload {
             anchor_cotangent: vec![1.0 / num_anchors as f32; num_anchors],
             noise: Stream::new(seed, "noise"),
             elements: normals("elements", num_elements * sizes.value_dim),
-            offsets: SetOffsets::uniform(sizes.sets, sizes.points)?,
+            offsets: offsets(sizes.points)?,
             context: normals("context", sizes.sets * sizes.context_dim),
             candidates: normals("candidates", NUM_CANDIDATES * sizes.value_dim),
             anchor_locations: normals("locations", num_anchors * ANCHOR_LOCATION_DIM),
-            anchor_offsets: SetOffsets::uniform(sizes.sets, anchors_per_set)?,
+            anchor_offsets: offsets(anchors_per_set)?,
         })
     }
 
