@@ -106,10 +106,10 @@ pub(crate) fn check_finite(
     values: &[f32],
     remedy: &'static str,
 ) -> Result<()> {
-    // v − v is 0 for finite v and NaN otherwise, so one branch-free sum tests a whole block.
+    // 0·v is 0 for finite v and NaN otherwise, so one branch-free sum tests a whole block.
     const BLOCK: usize = 1024;
     for (block, chunk) in values.chunks(BLOCK).enumerate() {
-        if chunk.iter().map(|v| v - v).sum::<f32>() == 0.0 {
+        if chunk.iter().map(|v| 0.0 * v).sum::<f32>() == 0.0 {
             continue;
         }
         if let Some((offset, &value)) = chunk.iter().enumerate().find(|(_, v)| !v.is_finite()) {

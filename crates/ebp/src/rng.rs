@@ -12,6 +12,17 @@
 //! Normals come from Box and Muller's transform of the word pairs (0, 1) and (2, 3), evaluated
 //! with separate multiplications and additions only (never fused), which IEEE 754 defines to the
 //! last bit. The largest normal is √(48 ln 2) = 5.77, as u has 24 bits.
+#![allow(
+    clippy::inline_always,
+    reason = "a SIMD kernel compiles the transform for its own instruction set"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the bits of words and floats are taken apart on purpose"
+)]
+#![allow(clippy::needless_range_loop, reason = "lanes run through several arrays at once")]
 
 const GROUP: usize = 64;
 const LANES: usize = 16;
@@ -70,7 +81,7 @@ impl Stream {
 
     #[inline(always)]
     fn fill(
-        &self,
+        self,
         step: u32,
         start: u64,
         out: &mut [f32],
@@ -91,7 +102,7 @@ impl Stream {
     /// As [`fill_normal`](Self::fill_normal), inlined so that a SIMD kernel compiles it for its
     /// own instruction set. The bits are the same on every one.
     #[inline(always)]
-    pub(crate) fn fill_normal_inline(&self, step: u32, start: u64, out: &mut [f32]) {
+    pub(crate) fn fill_normal_inline(self, step: u32, start: u64, out: &mut [f32]) {
         self.fill(step, start, out, normals);
     }
 }

@@ -59,7 +59,9 @@ impl PointMlp {
             {
                 let weights = &mut parameters[range.clone()];
                 stream.fill_normal(0, range.start as u64, weights);
-                weights.iter_mut().for_each(|weight| *weight *= std_dev);
+                for weight in weights {
+                    *weight *= std_dev;
+                }
             }
         }
         Self { shape, parameters }

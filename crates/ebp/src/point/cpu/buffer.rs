@@ -66,6 +66,20 @@ impl Matrix {
         Self { data: Buffer::zeros(rows * width), width, stride: width }
     }
 
+    /// Appends the first `width` numbers of the first `rows` rows.
+    pub(super) fn push_rows(&self, rows: usize, width: usize, into: &mut Vec<f32>) {
+        let used = &self.data[..rows * self.stride];
+        if width == 1 {
+            into.extend(used.iter().step_by(self.stride));
+        } else if width == self.stride {
+            into.extend_from_slice(used);
+        } else {
+            for row in used.chunks_exact(self.stride) {
+                into.extend_from_slice(&row[..width]);
+            }
+        }
+    }
+
     pub(super) fn row(&self, row: usize) -> &[f32] {
         &self.data[row * self.stride..][..self.width]
     }

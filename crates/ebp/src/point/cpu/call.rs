@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::accumulator::Accumulator;
 use super::kernel::Kernels;
 use super::packed::{Needs, PackedMlp};
-use super::schedule::{run_chunks, tile_rows};
+use super::schedule::run_chunks;
 use super::shift::shift_tables;
 use super::tile::{Network, Tile};
 use crate::point::{Gradients, PointBatch, PointMlp, Wanted};
@@ -33,10 +33,6 @@ impl<'a> Call<'a> {
 
     pub(super) fn value_dim(&self) -> usize {
         self.mlp.shape().config().value_dim
-    }
-
-    pub(super) fn tile_rows(&self, net: &Network<'_>, buffers_per_layer: usize) -> usize {
-        tile_rows(&net.packed, buffers_per_layer)
     }
 
     /// Runs `work` on every chunk of the batch's elements, results in order.
@@ -75,6 +71,8 @@ impl<'a> Call<'a> {
 /// The chunks' rows, one after the other.
 pub(super) fn concat(parts: Vec<Vec<f32>>) -> Vec<f32> {
     let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
-    parts.into_iter().for_each(|part| all.extend_from_slice(&part));
+    for part in parts {
+        all.extend_from_slice(&part);
+    }
     all
 }

@@ -17,7 +17,7 @@ use super::buffer::Matrix;
 use super::call::{Call, concat};
 use super::kernel::{Finish, Outer, Product, RowSum, Start};
 use super::packed::Needs;
-use super::schedule::{run_chunks, tiles};
+use super::schedule::{run_chunks, tile_rows, tiles};
 use super::tile::{Keep, Network, Tile, row_capacity};
 use crate::point::{CandidateValues, Candidates, Gradients, LogPartition, LogWeights, Wanted};
 
@@ -198,7 +198,7 @@ impl CandidateTile {
 pub(super) fn log_partition(task: &CandidateCall<'_>) -> LogPartition {
     let k = task.candidates.num_candidates;
     let net = task.call.network(Needs::default());
-    let capacity = task.call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     let values = concat(run_chunks(
         task.num_rows(),
         capacity,
@@ -208,7 +208,7 @@ pub(super) fn log_partition(task: &CandidateCall<'_>) -> LogPartition {
             for rows in tiles(chunk, capacity) {
                 task.load(&net, part, rows);
                 part.tile.forward(&net, Keep::Values, false);
-                values.extend((0..part.tile.rows).map(|row| part.tile.output(row)[0]));
+                part.tile.push_outputs(1, &mut values);
             }
             values
         },
@@ -244,7 +244,7 @@ pub(super) fn log_partition_backward(
     let dims = task.call.value_dim();
     let element_dims = if wanted.elements { dims } else { 0 };
     let net = task.call.network(Needs { backward: true, element_dims });
-    let capacity = task.call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let parts = run_chunks(
         task.num_rows(),
         capacity,
@@ -269,9 +269,7 @@ pub(super) fn log_partition_backward(
                 }
                 if wanted.elements {
                     part.tile.backward_to_elements(&net);
-                    for row in 0..part.tile.rows {
-                        elements.extend_from_slice(&part.tile.element_gradient.row(row)[..dims]);
-                    }
+                    part.tile.push_element_gradients(dims, &mut elements);
                 }
             }
             (sums, elements)

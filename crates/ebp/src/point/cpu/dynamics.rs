@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::call::{Call, concat};
 use super::motion::Mover;
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Tile};
 use crate::point::{Langevin, LangevinRun, Leapfrog, LeapfrogRun};
 
@@ -54,10 +54,8 @@ struct Ended {
 
 impl Ended {
     fn extend(&mut self, tile: &Tile, dim: usize, score: &[f32]) {
-        for row in 0..tile.rows {
-            self.elements.extend_from_slice(&tile.elements.row(row)[..dim]);
-            self.values.push(tile.output(row)[0]);
-        }
+        tile.elements.push_rows(tile.rows, dim, &mut self.elements);
+        tile.push_outputs(1, &mut self.values);
         self.score.extend_from_slice(score);
     }
 }
@@ -66,7 +64,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
     let (dims, dim) = (call.value_dim(), call.mlp.shape().element_dim());
     let steps = run.step_sizes.len();
     let net = call.network(Needs { backward: true, element_dims: dims });
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let work = |tile: &mut Tile, chunk: Range<usize>| {
         let sets = call.sets_of(&chunk);
         let first_set = sets.start;
@@ -88,7 +86,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
                 let drift = &mut drifts[step * length..][..length];
                 mover.clip(&gradient, drift);
                 let start = (mover.first * dims) as u64;
-                net.kernels.normals(&run.noise, step as u32, start, &mut velocity);
+                net.kernels.normals(run.noise, step as u32, start, &mut velocity);
                 // v = s ξ + (η/2) g,  x ← x + v
                 for (v, g) in velocity.iter_mut().zip(&*drift) {
                     *v = scale * *v + 0.5 * step_size * g;
@@ -106,7 +104,9 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
                 if run.motion.bounds.is_some() {
                     for (row, x) in positions.chunks_exact_mut(dims).enumerate() {
                         if !mover.is_fixed(row) {
-                            x.iter_mut().for_each(|x| *x = mover.reflect(*x).0);
+                            for x in x {
+                                *x = mover.reflect(*x).0;
+                            }
                         }
                     }
                 }
@@ -155,7 +155,7 @@ fn merge_sums(call: &Call<'_>, columns: usize, parts: &[StepSums], which: usize)
 pub(super) fn leapfrog(call: &Call<'_>, momentum: &[f32], run: &Leapfrog<'_>) -> LeapfrogRun {
     let (dims, dim) = (call.value_dim(), call.mlp.shape().element_dim());
     let net = call.network(Needs { backward: true, element_dims: dims });
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let work = |tile: &mut Tile, chunk: Range<usize>| {
         let sets = call.sets_of(&chunk);
         let first_set = sets.start;

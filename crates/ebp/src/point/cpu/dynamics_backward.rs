@@ -18,7 +18,7 @@ use super::call::{Call, concat};
 use super::dynamics::half_kick;
 use super::motion::Mover;
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Network, Tile};
 use crate::point::{DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Wanted};
 
@@ -86,7 +86,7 @@ fn run(
     work: impl Fn(&Network<'_>, &mut Tile, &mut Part, Range<usize>) + Sync + Send,
 ) -> DynamicsGradients {
     let net = call.network(Needs { backward: true, element_dims: call.value_dim() });
-    let capacity = call.tile_rows(&net, 5);
+    let capacity = tile_rows(&net.packed, 5);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Curvatures),
@@ -146,7 +146,7 @@ pub(super) fn langevin_backward(
             mover.gradient(net, tile, &mut gradients[step]);
             mover.clip(&gradients[step], &mut drifts[step]);
             let start = (mover.first * dims) as u64;
-            net.kernels.normals(&settings.noise, step as u32, start, &mut velocities[step]);
+            net.kernels.normals(settings.noise, step as u32, start, &mut velocities[step]);
             let (scale, step_size) = (settings.noise_scales[step], settings.step_sizes[step]);
             let mut next = positions[step].clone();
             for row in 0..tile.rows {
@@ -180,7 +180,9 @@ pub(super) fn langevin_backward(
                 }
             }
             part.step_sizes[step] += 0.5 * dot(&push, &drifts[step]);
-            push.iter_mut().for_each(|push| *push *= 0.5 * step_size);
+            for push in &mut push {
+                *push *= 0.5 * step_size;
+            }
             let place = (&positions[step][..], &gradients[step][..]);
             hessian.apply(tile, &mut part.sums, place, &mut push, &mut adjoint);
         }

@@ -149,13 +149,13 @@ impl CpuBackend {
         (threads * iterations * kernels.spin_flops) as f64 / fastest / 1e9
     }
 
-    fn call<'a>(&self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
+    fn call<'a>(self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
         batch.check(mlp.shape())?;
         Ok(Call { kernels: self.simd.kernels(), mlp, batch })
     }
 
     /// A call that needs a single output per element.
-    fn scalar_call<'a>(&self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
+    fn scalar_call<'a>(self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
         check_scalar(mlp)?;
         self.call(mlp, batch)
     }
@@ -291,6 +291,9 @@ impl PointBackend for CpuBackend {
         check_finite("Langevin elements", &run.elements, OVERFLOW)?;
         check_finite("Langevin values", &run.values, OVERFLOW)?;
         check_finite("Langevin score", &run.score, OVERFLOW)?;
+        for sums in [&run.kinetic, &run.final_alignment, &run.kinetic_alignment] {
+            check_finite("Langevin sums", sums, OVERFLOW)?;
+        }
         Ok(run)
     }
 
@@ -326,6 +329,8 @@ impl PointBackend for CpuBackend {
         check_finite("leapfrog elements", &run.elements, OVERFLOW)?;
         check_finite("leapfrog momentum", &run.momentum, OVERFLOW)?;
         check_finite("leapfrog values", &run.values, OVERFLOW)?;
+        check_finite("leapfrog score", &run.score, OVERFLOW)?;
+        check_finite("leapfrog kinetic", &run.kinetic, OVERFLOW)?;
         Ok(run)
     }
 
@@ -451,7 +456,7 @@ mod tests {
         stream.fill_normal(4, 37, &mut expected);
         for level in SimdLevel::available() {
             let mut found = vec![0.0; 1000];
-            level.kernels().normals(&stream, 4, 37, &mut found);
+            level.kernels().normals(stream, 4, 37, &mut found);
             let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&found), bits(&expected), "{}", level.name());
         }

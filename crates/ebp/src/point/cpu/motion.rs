@@ -18,7 +18,9 @@ impl Mover<'_> {
 
     /// The elements' values, as the tile holds them.
     pub(super) fn positions(&self, tile: &Tile) -> Vec<f32> {
-        (0..tile.rows).flat_map(|row| tile.elements.row(row)[..self.dims].iter().copied()).collect()
+        let mut positions = Vec::with_capacity(tile.rows * self.dims);
+        tile.elements.push_rows(tile.rows, self.dims, &mut positions);
+        positions
     }
 
     /// Puts values back into the tile.

@@ -8,7 +8,7 @@ use super::buffer::padded;
 use super::call::{Call, concat};
 use super::kernel::MaxPool;
 use super::packed::Needs;
-use super::schedule::{run_chunks, tiles};
+use super::schedule::{run_chunks, tile_rows, tiles};
 use super::tile::{Keep, Tile};
 use super::values;
 use crate::point::{Activation, Cotangent, Gradients, Pooled, Pooling, Wanted};
@@ -22,7 +22,9 @@ pub(super) fn pool(call: &Call<'_>, pooling: Pooling) -> Pooled {
             let mut values = values::set_sums(call);
             for (set, row) in values.chunks_exact_mut(outputs).enumerate() {
                 let size = call.batch.offsets.size(set) as f32;
-                row.iter_mut().for_each(|value| *value /= size);
+                for value in row {
+                    *value /= size;
+                }
             }
             Pooled { values, critical: Vec::new() }
         }
@@ -44,7 +46,7 @@ fn max(call: &Call<'_>) -> Pooled {
     let (outputs, width) = (config.output_dim, padded(config.output_dim));
     // max σ(z) = σ(max z) for a σ that never falls: activate once per set, not per element.
     let is_late = config.activate_output && config.activation.is_monotone();
-    let capacity = call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Values),
@@ -100,7 +102,9 @@ fn max(call: &Call<'_>) -> Pooled {
         }
     }
     if is_late {
-        values.iter_mut().for_each(|value| *value = activate(config.activation, *value));
+        for value in &mut values {
+            *value = activate(config.activation, *value);
+        }
     }
     Pooled { values, critical }
 }
@@ -123,7 +127,9 @@ pub(super) fn pool_backward(
             let mut scaled = cotangent.to_vec();
             for (set, row) in scaled.chunks_exact_mut(outputs).enumerate() {
                 let size = call.batch.offsets.size(set) as f32;
-                row.iter_mut().for_each(|value| *value /= size);
+                for value in row {
+                    *value /= size;
+                }
             }
             values::backward(call, Cotangent::PerSet(&scaled), wanted).gradients
         }
@@ -159,7 +165,7 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
 
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let parts = run_chunks(
         visited.len(),
         capacity,
@@ -194,9 +200,7 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
                 }
                 if wanted.elements {
                     tile.backward_to_elements(&net);
-                    for row in 0..tile.rows {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    }
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, elements)

@@ -11,7 +11,7 @@ use super::kernel::ROW_BLOCK;
 use super::packed::PackedMlp;
 
 /// The most chunks of one call, and so the most threads that share it.
-const MAX_CHUNKS: usize = 64;
+const MAX_CHUNKS: usize = 128;
 
 /// Bytes of activations a tile may take: half of a small level-2 cache.
 const TILE_BYTES: usize = 256 * 1024;

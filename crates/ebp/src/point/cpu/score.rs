@@ -3,7 +3,7 @@
 use super::accumulator::Accumulator;
 use super::call::{Call, concat};
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Network, Tile};
 use crate::point::{Gradients, Score, ScoreCotangent, Wanted};
 
@@ -21,7 +21,7 @@ impl Tile {
 pub(super) fn score(call: &Call<'_>) -> Score {
     let dims = call.value_dim();
     let net = call.network(Needs { backward: true, element_dims: dims });
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Slopes),
@@ -31,10 +31,8 @@ pub(super) fn score(call: &Call<'_>) -> Score {
             for range in tiles(chunk, capacity) {
                 call.load(tile, range);
                 tile.score(&net);
-                for row in 0..tile.rows {
-                    values.push(tile.output(row)[0]);
-                    score.extend_from_slice(&tile.element_gradient.row(row)[..dims]);
-                }
+                tile.push_outputs(1, &mut values);
+                tile.push_element_gradients(dims, &mut score);
             }
             (values, score)
         },
@@ -51,7 +49,7 @@ pub(super) fn score_backward(
     let (dims, dim) = (call.value_dim(), call.mlp.shape().element_dim());
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
-    let capacity = call.tile_rows(&net, 5);
+    let capacity = tile_rows(&net.packed, 5);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Curvatures),
@@ -74,9 +72,7 @@ pub(super) fn score_backward(
                 }
                 if wanted.elements {
                     tile.second_order_to_elements(&net);
-                    for row in 0..tile.rows {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    }
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, elements)

@@ -127,9 +127,13 @@ impl Tile {
         range: Range<usize>,
     ) {
         self.rows = range.len();
-        let from = elements[range.start * dim..range.end * dim].chunks_exact(dim);
-        for (row, element) in from.enumerate() {
-            self.elements.row_mut(row)[..dim].copy_from_slice(element);
+        let from = &elements[range.start * dim..range.end * dim];
+        if self.elements.stride == dim {
+            self.elements.data[..from.len()].copy_from_slice(from);
+        } else {
+            for (row, element) in from.chunks_exact(dim).enumerate() {
+                self.elements.row_mut(row)[..dim].copy_from_slice(element);
+            }
         }
         self.assign_sets(offsets, range);
     }
@@ -248,6 +252,16 @@ impl Tile {
     /// The outputs of a row.
     pub(super) fn output(&self, row: usize) -> &[f32] {
         self.values[self.values.len() - 1].row(row)
+    }
+
+    /// Appends the outputs of all rows, `[rows, outputs]`.
+    pub(super) fn push_outputs(&self, outputs: usize, into: &mut Vec<f32>) {
+        self.values[self.values.len() - 1].push_rows(self.rows, outputs, into);
+    }
+
+    /// Appends the element gradients of all rows, `[rows, dims]`.
+    pub(super) fn push_element_gradients(&self, dims: usize, into: &mut Vec<f32>) {
+        self.element_gradient.push_rows(self.rows, dims, into);
     }
 
     /// Starts a backward pass: z̄ of the output layer from ∂L/∂f, which `cotangent` writes row by

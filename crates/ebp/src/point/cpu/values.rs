@@ -3,7 +3,7 @@
 use super::accumulator::Accumulator;
 use super::call::{Call, concat};
 use super::packed::Needs;
-use super::schedule::tiles;
+use super::schedule::{tile_rows, tiles};
 use super::tile::{Keep, Tile};
 use crate::point::{Backward, Cotangent, Gradients, Wanted};
 
@@ -11,7 +11,7 @@ use crate::point::{Backward, Cotangent, Gradients, Wanted};
 pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
     let net = call.network(Needs::default());
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     concat(call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Values),
@@ -20,7 +20,7 @@ pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
             for range in tiles(chunk, capacity) {
                 call.load(tile, range);
                 tile.forward(&net, Keep::Values, false);
-                (0..tile.rows).for_each(|row| out.extend_from_slice(&tile.output(row)[..outputs]));
+                tile.push_outputs(outputs, &mut out);
             }
             out
         },
@@ -31,7 +31,7 @@ pub(super) fn values(call: &Call<'_>) -> Vec<f32> {
 pub(super) fn set_sums(call: &Call<'_>) -> Vec<f32> {
     let net = call.network(Needs::default());
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 1);
+    let capacity = tile_rows(&net.packed, 1);
     let parts = call.run(
         capacity,
         || Tile::new(&net, capacity, Keep::Values),
@@ -68,7 +68,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
     let outputs = call.output_dim();
-    let capacity = call.tile_rows(&net, 2);
+    let capacity = tile_rows(&net.packed, 2);
     let needs_sums = wanted.parameters || wanted.context;
     let parts = call.run(
         capacity,
@@ -81,8 +81,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
                 let first = range.start;
                 call.load(tile, range);
                 tile.forward(&net, Keep::Slopes, false);
-                (0..tile.rows)
-                    .for_each(|row| values.extend_from_slice(&tile.output(row)[..outputs]));
+                tile.push_outputs(outputs, &mut values);
                 tile.set_cotangent(&net, |tile, row, gradient| {
                     let from = match cotangent {
                         Cotangent::PerElement(all) => &all[(first + row) * outputs..],
@@ -96,9 +95,7 @@ pub(super) fn backward(call: &Call<'_>, cotangent: Cotangent<'_>, wanted: Wanted
                 }
                 if wanted.elements {
                     tile.backward_to_elements(&net);
-                    (0..tile.rows).for_each(|row| {
-                        elements.extend_from_slice(&tile.element_gradient.row(row)[..dim]);
-                    });
+                    tile.push_element_gradients(dim, &mut elements);
                 }
             }
             (sums, values, elements)

@@ -1,5 +1,10 @@
 //! Activations on a tile: z becomes σ(z), with σ′(z) and σ″(z) beside it when asked for.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "arithmetic under the contract of `Simd`: the CPU has the instruction set"
+)]
+
 use super::super::simd::Simd;
 use crate::point::Activation;
 

@@ -35,11 +35,11 @@ pub(super) unsafe fn run<S: Simd>(mut args: Outer<'_>) {
         // SAFETY: columns column..column + width exist; see the caller.
         unsafe {
             match (S::LANES, width / S::LANES) {
-                (16, 4) => columns::<S, 4, 4>(&mut args, column),
-                (16, 3) => columns::<S, 6, 3>(&mut args, column),
-                (16, 2) => columns::<S, 8, 2>(&mut args, column),
+                (16, 4) => columns::<S, 6, 4>(&mut args, column),
+                (16, 3) => columns::<S, 8, 3>(&mut args, column),
+                (16, 2) => columns::<S, 12, 2>(&mut args, column),
                 (16, _) => columns::<S, 12, 1>(&mut args, column),
-                (8, _) => columns::<S, 4, 2>(&mut args, column),
+                (8, _) => columns::<S, 6, 2>(&mut args, column),
                 _ => columns::<S, 2, 4>(&mut args, column),
             }
         }
@@ -56,9 +56,14 @@ unsafe fn columns<S: Simd, const M: usize, const NV: usize>(args: &mut Outer<'_>
             block::<S, M, NV>(args, i, column);
             i += M;
         }
-        while i < args.left_width {
-            block::<S, 1, NV>(args, i, column);
-            i += 1;
+        while i + 3 <= args.left_width {
+            block::<S, 3, NV>(args, i, column);
+            i += 3;
+        }
+        match args.left_width - i {
+            2 => block::<S, 2, NV>(args, i, column),
+            1 => block::<S, 1, NV>(args, i, column),
+            _ => {}
         }
     }
 }
@@ -112,31 +117,43 @@ pub(in super::super) struct RowSum<'a> {
     pub(in super::super) into: &'a mut [f32],
 }
 
-/// into[j] += Σ_p from[p, j]
+/// into\[j\] += Σ_p from\[p, j\]
 ///
 /// # Safety
 ///
 /// The CPU has `S`, and the sizes were checked by `Kernels::row_sum`.
 #[inline(always)]
-pub(super) unsafe fn row_sum<S: Simd>(args: RowSum<'_>) {
+pub(super) unsafe fn row_sum<S: Simd>(mut args: RowSum<'_>) {
+    let mut column = 0;
     // SAFETY: `width` is a multiple of 16 and so of LANES; rows exist as checked.
     unsafe {
-        for column in (0..args.width).step_by(4 * S::LANES) {
-            let vectors = ((args.width - column) / S::LANES).min(4);
-            let into = args.into.as_mut_ptr().add(column);
-            let mut sums = [S::splat(0.0); 4];
-            for (v, sum) in sums[..vectors].iter_mut().enumerate() {
-                *sum = S::load(into.add(v * S::LANES));
+        while column < args.width {
+            let vectors = (args.width - column) / S::LANES;
+            match vectors {
+                1 => row_sum_columns::<S, 1>(&mut args, column),
+                2 | 3 => row_sum_columns::<S, 2>(&mut args, column),
+                _ => row_sum_columns::<S, 4>(&mut args, column),
             }
-            for p in 0..args.rows {
-                let from = args.from.as_ptr().add(p * args.stride + column);
-                for (v, sum) in sums[..vectors].iter_mut().enumerate() {
-                    *sum = S::add(*sum, S::load(from.add(v * S::LANES)));
-                }
+            column += S::LANES * if vectors >= 4 { 4 } else { vectors.min(2) };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn row_sum_columns<S: Simd, const NV: usize>(args: &mut RowSum<'_>, column: usize) {
+    // SAFETY: NV vectors from `column` on exist in every row.
+    unsafe {
+        let into = args.into.as_mut_ptr().add(column);
+        let from = args.from.as_ptr().add(column);
+        let mut sums = [S::splat(0.0); NV];
+        for p in 0..args.rows {
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = S::add(*sum, S::load(from.add(p * args.stride + v * S::LANES)));
             }
-            for (v, sum) in sums[..vectors].iter().enumerate() {
-                S::store(into.add(v * S::LANES), *sum);
-            }
+        }
+        for (v, sum) in sums.iter().enumerate() {
+            let place = into.add(v * S::LANES);
+            S::store(place, S::add(S::load(place), *sum));
         }
     }
 }

@@ -38,12 +38,16 @@ pub(super) struct Kernels {
     max_pool: unsafe fn(MaxPool<'_>),
     tangent: unsafe fn(Tangent<'_>),
     adjoint: unsafe fn(Adjoint<'_>),
-    normals: unsafe fn(&Stream, u32, u64, &mut [f32]),
+    normals: unsafe fn(Stream, u32, u64, &mut [f32]),
     spin: unsafe fn(usize) -> f32,
 }
 
 macro_rules! kernels {
     ($name:ident, $simd:ty $(, $features:literal)?) => {
+        #[allow(
+            clippy::undocumented_unsafe_blocks,
+            reason = "one reason for all, at the top of the block"
+        )]
         pub(super) static $name: Kernels = {
             // SAFETY (all): callers reach these through `Kernels`, which is only handed out for
             // instruction sets that the machine has, and whose methods check sizes.
@@ -69,7 +73,7 @@ macro_rules! kernels {
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn max_pool(args: MaxPool<'_>) {
-                unsafe { pool::run::<$simd>(args) }
+                unsafe { pool::run::<$simd>(&mut { args }) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn tangent(args: Tangent<'_>) {
@@ -80,7 +84,7 @@ macro_rules! kernels {
                 second::adjoint(args);
             }
             $(#[target_feature(enable = $features)])?
-            unsafe fn normals(stream: &Stream, step: u32, start: u64, out: &mut [f32]) {
+            unsafe fn normals(stream: Stream, step: u32, start: u64, out: &mut [f32]) {
                 stream.fill_normal_inline(step, start, out);
             }
             $(#[target_feature(enable = $features)])?
@@ -218,7 +222,7 @@ impl Kernels {
     }
 
     /// Standard normals at indices `start..` of `step`; the same bits on every instruction set.
-    pub(super) fn normals(&self, stream: &Stream, step: u32, start: u64, out: &mut [f32]) {
+    pub(super) fn normals(&self, stream: Stream, step: u32, start: u64, out: &mut [f32]) {
         // SAFETY: safe code inside, compiled for an instruction set that the machine has.
         unsafe { (self.normals)(stream, step, start, out) }
     }

@@ -23,7 +23,7 @@ pub(in super::super) struct MaxPool<'a> {
 ///
 /// The CPU has `S`, and the sizes were checked by `Kernels::max_pool`.
 #[inline(always)]
-pub(super) unsafe fn run<S: Simd>(args: MaxPool<'_>) {
+pub(super) unsafe fn run<S: Simd>(args: &mut MaxPool<'_>) {
     // SAFETY: `width` is a multiple of LANES and rows exist as checked.
     unsafe {
         for column in (0..args.width).step_by(S::LANES) {

@@ -3,6 +3,10 @@
 //! Kernels are written once against [`Simd`] and compiled three times. Every function here is
 //! `inline(always)`: it only becomes the intended instruction inside a function compiled for that
 //! instruction set (see `kernel::Kernels`).
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every block here is one intrinsic under the contract of the trait"
+)]
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
