@@ -1,1 +1,24 @@
-fn main() {}
+//! `ebp`, the command line of energy-based processes.
+//!
+//! `main` parses what was typed ([`args`]) and hands it to a command ([`command`]). Results go to
+//! stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 usage.
+
+mod args;
+mod command;
+mod failure;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+// glibc gives large blocks back to the system at once, and the next step pays for their page
+// faults again; mimalloc keeps them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match command::run(args::Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

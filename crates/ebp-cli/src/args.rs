@@ -1,0 +1,256 @@
+//! What was typed, before anything is checked against the machine.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ebp::point::cpu::SimdLevel;
+use ebp::point::{Activation, ContextAt};
+use serde::Serialize;
+
+use crate::command::bench::{Case, NamedSize};
+
+/// Energy-based processes: probability models for sets.
+#[derive(Debug, Parser)]
+#[command(name = "ebp", version, about, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the primitive's operations against the machine's own peak
+    Bench(BenchArguments),
+}
+
+/// The most threads that may be asked for.
+const MOST_THREADS: usize = 1024;
+
+const BENCH_HELP: &str = "\
+How the numbers are made:
+  ms             median of the runs, after one run that is not counted
+  gflops         arithmetic of the matrix products by formula, divided by ms
+  peak_fraction  gflops divided by the multiply-add rate measured in the same run
+                 (before and after the cases, the larger of the two)
+  peak_rss_mib   largest resident memory of the process during the case; Linux only
+
+The formula: a layer from a to b numbers costs 2ab per element forward, as much again for its
+data gradient and for its weight gradient; context maps cost 2kb once per set. The first layer
+has a data gradient only where the elements need one. langevin20 and leapfrog20 are 21 scores.
+encoder_backward counts the forward pass of all elements, and forward and backward of the
+critical elements only, because max pooling sends gradient to no others. candidates256 counts
+the forward pass twice, because the gradient gets log Z but no activations.
+
+Examples:
+  ebp bench
+  ebp bench small --cases energy_backward,langevin20 --threads 1
+  ebp bench --sets 16 --points 500 --context-dim 64 --activation silu --json";
+
+/// Arguments of `ebp bench`.
+#[derive(Debug, Args)]
+#[command(after_long_help = BENCH_HELP)]
+pub(crate) struct BenchArguments {
+    /// Sizes to start from; the flags below change them
+    #[arg(value_enum, default_value_t = NamedSize::PaperCloud)]
+    pub(crate) size: NamedSize,
+
+    /// Number of sets in the batch
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Sizes")]
+    pub(crate) sets: Option<usize>,
+
+    /// Elements of each set
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Sizes")]
+    pub(crate) points: Option<usize>,
+
+    /// Numbers of an element
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Sizes")]
+    pub(crate) value_dim: Option<usize>,
+
+    /// Numbers of a set's context, 0 for none
+    #[arg(long, value_name = "N", help_heading = "Sizes")]
+    pub(crate) context_dim: Option<usize>,
+
+    /// Hidden widths of the energy, such as 128,64
+    #[arg(
+        long,
+        value_name = "WIDTHS",
+        value_delimiter = ',',
+        value_parser = at_least_one,
+        help_heading = "Sizes"
+    )]
+    pub(crate) energy_widths: Option<Vec<usize>>,
+
+    /// Widths of the encoder, output last, such as 128,256,256,512
+    #[arg(
+        long,
+        value_name = "WIDTHS",
+        value_delimiter = ',',
+        value_parser = at_least_one,
+        help_heading = "Sizes"
+    )]
+    pub(crate) encoder_widths: Option<Vec<usize>>,
+
+    /// Activation of the energy (the encoder always has relu; the case `score_backward` takes silu
+    /// in place of a piecewise linear one)
+    #[arg(long, value_enum, default_value_t = ActivationName::Relu, help_heading = "Sizes")]
+    pub(crate) activation: ActivationName,
+
+    /// Layers of the energy that receive the context
+    #[arg(long, value_enum, default_value_t = ContextAtName::First, help_heading = "Sizes")]
+    pub(crate) context_at: ContextAtName,
+
+    /// Where to compute
+    #[arg(long, value_enum, default_value_t = DeviceName::Auto)]
+    pub(crate) device: DeviceName,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = number_of_threads)]
+    pub(crate) threads: Option<usize>,
+
+    /// Instruction set of the CPU kernels
+    #[arg(long, value_enum, default_value_t = SimdName::Auto)]
+    pub(crate) simd: SimdName,
+
+    /// Timed runs of each case [default: as many as fit into two seconds, 3 to 25]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) repeats: Option<usize>,
+
+    /// Only these cases, separated by commas [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CASES")]
+    pub(crate) cases: Vec<Case>,
+
+    /// Seed of the data and the networks
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// An activation by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ActivationName {
+    Relu,
+    LeakyRelu,
+    Silu,
+    Softplus,
+    Tanh,
+}
+
+impl From<ActivationName> for Activation {
+    fn from(name: ActivationName) -> Self {
+        match name {
+            ActivationName::Relu => Self::Relu,
+            ActivationName::LeakyRelu => Self::LEAKY_RELU,
+            ActivationName::Silu => Self::Silu,
+            ActivationName::Softplus => Self::Softplus,
+            ActivationName::Tanh => Self::Tanh,
+        }
+    }
+}
+
+/// Where the context enters, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ContextAtName {
+    First,
+    Every,
+}
+
+impl From<ContextAtName> for ContextAt {
+    fn from(name: ContextAtName) -> Self {
+        match name {
+            ContextAtName::First => Self::FirstLayer,
+            ContextAtName::Every => Self::EveryLayer,
+        }
+    }
+}
+
+/// A device by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DeviceName {
+    /// The fastest device there is: for now the CPU
+    Auto,
+    /// The CPU
+    Cpu,
+    /// Known by name so that asking for it gets a better answer than a list
+    #[value(hide = true)]
+    Cuda,
+}
+
+/// An instruction set by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimdName {
+    /// The fastest one this machine has
+    Auto,
+    /// What every CPU runs
+    Portable,
+    /// AVX2 and FMA
+    Avx2,
+    /// AVX-512 F, DQ and VL
+    Avx512,
+}
+
+impl SimdName {
+    /// The level asked for, `None` for the fastest.
+    pub(crate) fn level(self) -> Option<SimdLevel> {
+        match self {
+            Self::Auto => None,
+            Self::Portable => Some(SimdLevel::Portable),
+            Self::Avx2 => Some(SimdLevel::Avx2),
+            Self::Avx512 => Some(SimdLevel::Avx512),
+        }
+    }
+}
+
+/// A whole number above zero.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("must be a whole number of at least 1".into()),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// Far more threads than cores is a typing error, and would take minutes to start.
+fn number_of_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=MOST_THREADS) => Ok(number),
+        _ => Err(format!("must be a whole number of at least 1 and at most {MOST_THREADS}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn activations_keep_the_library_names() {
+        for &name in ActivationName::value_variants() {
+            let typed = name.to_possible_value().unwrap();
+            assert_eq!(typed.get_name(), Activation::from(name).name());
+        }
+    }
+
+    #[test]
+    fn zero_and_words_are_no_counts() {
+        assert!(at_least_one("0").is_err());
+        assert!(at_least_one("-3").is_err());
+        assert!(at_least_one("many").is_err());
+        assert_eq!(at_least_one("12"), Ok(12));
+        assert_eq!(number_of_threads("12"), Ok(12));
+        assert!(number_of_threads("0").is_err());
+        assert!(number_of_threads("100000").is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! `ebp bench`: how fast the primitive's operations run, next to what the machine could do.
+//!
+//! The path: arguments → [`Plan`] (sizes checked, threads started, instruction set chosen) →
+//! [`Workload`] (data and networks) → every [`Case`] timed → [`Report`].
+
+mod case;
+mod flops;
+mod memory;
+mod report;
+mod size;
+mod workload;
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use ebp::point::CpuBackend;
+use ebp::point::cpu::SimdLevel;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::miette;
+
+pub(crate) use self::case::Case;
+use self::memory::PeakMemory;
+use self::report::{CaseReport, Report};
+pub(crate) use self::size::NamedSize;
+use self::size::Sizes;
+use self::workload::Workload;
+use crate::args::{BenchArguments, DeviceName};
+use crate::failure::Failure;
+
+/// Without `--repeats`, a case runs until this much time is spent …
+const TIME_PER_CASE: Duration = Duration::from_secs(2);
+/// … but never fewer times than this, so that a median has a meaning …
+const FEWEST_RUNS: usize = 3;
+/// … nor more often than this.
+const MOST_RUNS: usize = 25;
+
+/// What will run: everything typed, checked against the machine.
+struct Plan {
+    size_name: &'static str,
+    sizes: Sizes,
+    cases: Vec<Case>,
+    backend: CpuBackend,
+    threads: rayon::ThreadPool,
+    repeats: Option<usize>,
+    seed: u64,
+}
+
+/// Runs the benchmark and prints its report.
+pub(crate) fn run(arguments: BenchArguments) -> Result<(), Failure> {
+    let (json, quiet) = (arguments.json, arguments.quiet);
+    let plan = Plan::new(arguments)?;
+    let workload = Workload::new(&plan.sizes, plan.seed)?;
+    let report = plan.threads.install(|| plan.measure(&workload, &progress_bar(&plan, quiet)))?;
+    if json {
+        report.print_json()?;
+    } else {
+        report.print_table()?;
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn new(arguments: BenchArguments) -> Result<Self, Failure> {
+        if arguments.device == DeviceName::Cuda {
+            return Err(Failure::Usage(miette!(
+                help = "leave `--device` out or use `--device cpu`",
+                "this version of ebp computes on the CPU only: there is no CUDA device yet"
+            )));
+        }
+        let sizes = Sizes::new(&arguments)?;
+        let backend = match arguments.simd.level() {
+            None => CpuBackend::new(),
+            Some(level) => CpuBackend::with_simd(level).map_err(|error| {
+                let available: Vec<_> =
+                    SimdLevel::available().into_iter().map(SimdLevel::name).collect();
+                Failure::Usage(miette!(
+                    help = format!("this machine runs: auto, {}", available.join(", ")),
+                    "cannot use `--simd {}`: {error}",
+                    level.name()
+                ))
+            })?,
+        };
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(arguments.threads.unwrap_or(0)) // 0 is rayon's word for all cores
+            .build()
+            .map_err(|error| {
+                Failure::Usage(miette!(
+                    help = "ask for fewer threads, or leave `--threads` out",
+                    "cannot start the threads: {error}"
+                ))
+            })?;
+        let mut cases = arguments.cases;
+        if cases.is_empty() {
+            cases = Case::all().to_vec();
+        }
+        Ok(Self {
+            size_name: sizes.name(arguments.size),
+            sizes,
+            cases,
+            backend,
+            threads,
+            repeats: arguments.repeats,
+            seed: arguments.seed,
+        })
+    }
+
+    /// Times every case, and the peak before and after them. Runs inside the thread pool.
+    fn measure(&self, workload: &Workload, progress: &ProgressBar) -> Result<Report, Failure> {
+        progress.set_message("peak");
+        let peak_before = self.backend.measure_peak_gflops();
+        let mut measured = Vec::with_capacity(self.cases.len());
+        for &case in &self.cases {
+            progress.set_message(case.name());
+            measured.push(self.measure_case(case, workload)?);
+            progress.inc(1);
+        }
+        progress.set_message("peak");
+        // The machine's clock moves with its load and its neighbours: the larger of the two is
+        // the better estimate of what it can do.
+        let peak_gflops = peak_before.max(self.backend.measure_peak_gflops());
+        progress.finish_and_clear();
+        Ok(Report {
+            version: env!("CARGO_PKG_VERSION"),
+            size: self.size_name,
+            sizes: self.sizes.clone(),
+            seed: self.seed,
+            device: "cpu",
+            threads: rayon::current_num_threads(),
+            simd: self.backend.simd().name(),
+            peak_gflops,
+            cases: measured
+                .into_iter()
+                .map(|measurement| CaseReport::new(&measurement, peak_gflops))
+                .collect(),
+        })
+    }
+
+    fn measure_case(&self, case: Case, workload: &Workload) -> Result<Measurement, Failure> {
+        let failed = |error: ebp::Error| {
+            Failure::Failed(miette!(
+                help = "other sizes or another `--seed` may avoid it; `--cases` leaves a case out",
+                "case {} failed: {error}",
+                case.name()
+            ))
+        };
+        let flops = case.flops(workload, &self.backend).map_err(failed)?;
+        let memory = PeakMemory::start();
+        case.run(workload, &self.backend).map_err(failed)?;
+        let mut durations = Vec::new();
+        let begin = Instant::now();
+        while match self.repeats {
+            Some(repeats) => durations.len() < repeats,
+            None => {
+                durations.len() < FEWEST_RUNS
+                    || (durations.len() < MOST_RUNS && begin.elapsed() < TIME_PER_CASE)
+            }
+        } {
+            let start = Instant::now();
+            case.run(workload, &self.backend).map_err(failed)?;
+            durations.push(start.elapsed());
+        }
+        Ok(Measurement { case, flops, durations, peak_rss_mib: memory.finish() })
+    }
+}
+
+/// One case, timed.
+struct Measurement {
+    case: Case,
+    flops: u64,
+    durations: Vec<Duration>,
+    peak_rss_mib: Option<f64>,
+}
+
+impl Measurement {
+    /// The upper median of the runs.
+    fn median(&self) -> Duration {
+        let mut durations = self.durations.clone();
+        durations.sort_unstable();
+        durations[durations.len() / 2]
+    }
+}
+
+/// A bar on stderr if a person watches. It draws only between cases: a bar that ticks by itself
+/// would take time from the cases.
+fn progress_bar(plan: &Plan, quiet: bool) -> ProgressBar {
+    if quiet || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar =
+        ProgressBar::with_draw_target(Some(plan.cases.len() as u64), ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,176 @@
+//! The cases: what each of them runs, and how much arithmetic that is.
+//!
+//! A new case is a variant of [`Case`] with a line in `name`, `run` and `flops`.
+
+use std::hint::black_box;
+
+use clap::ValueEnum;
+use ebp::Result;
+use ebp::point::{
+    Clip, Cotangent, Langevin, Leapfrog, Motion, PointBackend, Pooled, Pooling, ScoreCotangent,
+    Wanted,
+};
+
+use super::flops;
+use super::workload::{NUM_STEPS, Workload};
+
+/// η, s and the clip of the paper's point clouds.
+const STEP_SIZES: [f32; NUM_STEPS] = [0.1; NUM_STEPS];
+const NOISE_SCALES: [f32; NUM_STEPS] = [0.05; NUM_STEPS];
+const CLIP: Clip = Clip::Elementwise(0.1);
+
+/// An operation to time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Case {
+    /// f of every element
+    EnergyValue,
+    /// f, and the mean energy's gradient by parameters and context
+    EnergyBackward,
+    /// f and its gradient by every element
+    Score,
+    /// Gradients by parameters and context through score and value, smooth activation
+    ScoreBackward,
+    /// 20 Langevin steps, clipped, with noise
+    Langevin20,
+    /// 20 leapfrog steps, clipped
+    Leapfrog20,
+    /// log Z over 256 shared candidates per location, and its gradient
+    Candidates256,
+    /// The encoder, max pooled
+    EncoderValue,
+    /// The encoder, max pooled, and its gradient by parameters
+    EncoderBackward,
+}
+
+impl Case {
+    /// Every case, in the order of the report.
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    /// The name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::EnergyValue => "energy_value",
+            Self::EnergyBackward => "energy_backward",
+            Self::Score => "score",
+            Self::ScoreBackward => "score_backward",
+            Self::Langevin20 => "langevin20",
+            Self::Leapfrog20 => "leapfrog20",
+            Self::Candidates256 => "candidates256",
+            Self::EncoderValue => "encoder_value",
+            Self::EncoderBackward => "encoder_backward",
+        }
+    }
+
+    /// Runs the case once.
+    pub(crate) fn run(self, work: &Workload, backend: &dyn PointBackend) -> Result<()> {
+        match self {
+            Self::EnergyValue => {
+                black_box(backend.values(&work.energy, &work.batch())?);
+            }
+            Self::EnergyBackward => {
+                let cotangent = Cotangent::PerElement(&work.mean_cotangent);
+                let batch = work.batch();
+                black_box(backend.backward(&work.energy, &batch, cotangent, Wanted::WEIGHTS)?);
+            }
+            Self::Score => {
+                black_box(backend.score(&work.energy, &work.batch())?);
+            }
+            Self::ScoreBackward => {
+                let cotangent =
+                    ScoreCotangent { score: &work.directions, values: Some(&work.mean_cotangent) };
+                let (energy, batch) = (&work.smooth_energy, work.batch());
+                black_box(backend.score_backward(energy, &batch, cotangent, Wanted::WEIGHTS)?);
+            }
+            Self::Langevin20 => {
+                let langevin = Langevin {
+                    step_sizes: &STEP_SIZES,
+                    noise_scales: &NOISE_SCALES,
+                    noise: work.noise,
+                    motion: Motion { clip: CLIP, ..Motion::default() },
+                };
+                black_box(backend.langevin(&work.energy, &work.batch(), &langevin)?);
+            }
+            Self::Leapfrog20 => {
+                let leapfrog = Leapfrog {
+                    step_sizes: &STEP_SIZES,
+                    motion: Motion { clip: CLIP, ..Motion::default() },
+                };
+                let (batch, momentum) = (work.batch(), &work.directions);
+                black_box(backend.leapfrog(&work.energy, &batch, momentum, &leapfrog)?);
+            }
+            Self::Candidates256 => {
+                let (energy, candidates) = (&work.located_energy, work.candidates());
+                let partition = backend.log_partition(energy, &candidates)?;
+                black_box(backend.log_partition_backward(
+                    energy,
+                    &candidates,
+                    &partition.log_partition,
+                    &work.anchor_cotangent,
+                    Wanted::WEIGHTS,
+                )?);
+            }
+            Self::EncoderValue => {
+                black_box(encode(work, backend)?);
+            }
+            Self::EncoderBackward => {
+                let pooled = encode(work, backend)?;
+                // L = Σ pooled², as a loss that asks something of every output.
+                let cotangent: Vec<f32> = pooled.values.iter().map(|value| 2.0 * value).collect();
+                black_box(backend.pool_backward(
+                    &work.encoder,
+                    &work.plain_batch(),
+                    Pooling::Max,
+                    &pooled,
+                    &cotangent,
+                    Wanted { parameters: true, context: false, elements: false },
+                )?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The arithmetic of one run, by the formulas of [`flops`].
+    pub(crate) fn flops(self, work: &Workload, backend: &dyn PointBackend) -> Result<u64> {
+        let energy = work.energy.shape();
+        let extent = work.extent();
+        Ok(match self {
+            Self::EnergyValue => flops::forward(energy, extent),
+            Self::EnergyBackward => flops::backward(energy, extent),
+            Self::Score => flops::scores(energy, extent, 1),
+            Self::ScoreBackward => flops::score_backward(work.smooth_energy.shape(), extent),
+            // The run ends with f and ∇ₓ f at the last place: one evaluation more than steps.
+            Self::Langevin20 | Self::Leapfrog20 => {
+                flops::scores(energy, extent, NUM_STEPS as u64 + 1)
+            }
+            Self::Candidates256 => flops::log_partition_and_backward(
+                work.located_energy.shape(),
+                work.candidates_extent(),
+                work.num_anchors(),
+            ),
+            Self::EncoderValue => flops::forward(work.encoder.shape(), extent),
+            Self::EncoderBackward => {
+                let pooled = encode(work, backend)?;
+                flops::max_pool_and_backward(work.encoder.shape(), extent, &pooled)
+            }
+        })
+    }
+}
+
+fn encode(work: &Workload, backend: &dyn PointBackend) -> Result<Pooled> {
+    backend.pool(&work.encoder, &work.plain_batch(), Pooling::Max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_command_line_reads() {
+        for &case in Case::all() {
+            assert_eq!(Case::from_str(case.name(), false), Ok(case));
+        }
+    }
+}
