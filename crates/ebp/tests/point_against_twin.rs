@@ -4,16 +4,15 @@
 //! `dynamics_against_twin.rs`; the tolerance is explained at `case::TOLERANCE`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
 
-use case::strategy::{for_all, large_specs, specs};
+use case::strategy::{for_all, large_specs, numerous_specs, specs};
 use case::{Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest};
 use ebp::point::{
-    CandidateValues, Candidates, Cotangent, Gradients, LogWeights, PointBackend, Pooling,
-    ScoreCotangent, Wanted,
+    CandidateValues, Candidates, Cotangent, Gradients, LogWeights, MlpConfig, PointBackend,
+    Pooling, ScoreCotangent, Wanted,
 };
 use proptest::prelude::*;
 use twin::{Anchors, widen};
@@ -245,5 +244,24 @@ fn large_networks() {
         check_values(&spec).unwrap();
         check_backward(&spec).unwrap();
         check_pool(&spec).unwrap();
+    }
+}
+
+#[test]
+fn numerous_elements() {
+    for spec in numerous_specs(1) {
+        check_score(&spec).unwrap();
+        check_score_backward(&spec).unwrap();
+        // The elements are anchors here, each with three candidates.
+        let sizes = spec.sizes.iter().map(|size| size.div_ceil(3)).collect();
+        check_log_partition(&Spec { sizes, ..spec }, 3).unwrap();
+    }
+    // The last batch has more tiles than a call is divided into.
+    let config = MlpConfig { hidden_widths: vec![4], output_dim: 2, ..Spec::default().config };
+    let huge = Spec { config, sizes: vec![100, 60_000], seed: 2 };
+    for spec in numerous_specs(2).iter().chain([&huge]) {
+        check_values(spec).unwrap();
+        check_backward(spec).unwrap();
+        check_pool(spec).unwrap();
     }
 }

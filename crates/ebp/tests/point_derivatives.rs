@@ -3,7 +3,6 @@
 //! `dynamics_derivatives.rs`; the tolerance is explained in `case/differences.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;

@@ -3,7 +3,6 @@
 //! elements that stay fixed, and the documented places of the noise.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;

@@ -3,7 +3,6 @@
 //! that are not finite, widths of zero, settings outside their range, results that overflow.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
