@@ -9,10 +9,12 @@ mod case;
 mod twin;
 
 use case::strategy::{for_all, large_specs, numerous_specs, specs};
-use case::{Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest};
+use case::{
+    ACTIVATIONS, Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest,
+};
 use ebp::point::{
-    CandidateValues, Candidates, Cotangent, Gradients, LogWeights, MlpConfig, PointBackend,
-    Pooling, ScoreCotangent, Wanted,
+    CandidateValues, Candidates, ContextAt, Cotangent, Gradients, LogWeights, MlpConfig,
+    PointBackend, Pooling, ScoreCotangent, Wanted,
 };
 use proptest::prelude::*;
 use twin::{Anchors, widen};
@@ -258,10 +260,35 @@ fn numerous_elements() {
     }
     // The last batch has more tiles than a call is divided into.
     let config = MlpConfig { hidden_widths: vec![4], output_dim: 2, ..Spec::default().config };
-    let huge = Spec { config, sizes: vec![100, 60_000], seed: 2 };
+    let huge = Spec { config, sizes: vec![100, 60_000], seed: 2, ..Spec::default() };
     for spec in numerous_specs(2).iter().chain([&huge]) {
         check_values(spec).unwrap();
         check_backward(spec).unwrap();
         check_pool(spec).unwrap();
+    }
+}
+
+/// |z| of up to a hundred and more, where an exponential would overflow, and everything in between. A z
+/// that large is itself rounded by 1e-5, so the elements are not larger still.
+#[test]
+fn the_tails_of_smooth_activations() {
+    for (activation, context_at) in ACTIVATIONS[2..]
+        .iter()
+        .flat_map(|a| [ContextAt::FirstLayer, ContextAt::EveryLayer].map(|c| (*a, c)))
+    {
+        for (spread, widths) in [(4.0, vec![40]), (40.0, vec![40]), (15.0, vec![20, 5])] {
+            let config = MlpConfig {
+                activate_output: widths.len() > 1,
+                hidden_widths: widths,
+                activation,
+                context_at,
+                ..Spec::default().config
+            };
+            let spec = Spec { config, sizes: vec![100], spread, seed: 1 };
+            check_values(&spec).unwrap();
+            check_backward(&spec).unwrap();
+            check_score(&spec).unwrap();
+            check_score_backward(&spec).unwrap();
+        }
     }
 }

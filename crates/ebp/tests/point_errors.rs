@@ -168,7 +168,7 @@ fn every_operation_checks_its_batch() {
 #[test]
 fn scores_and_dynamics_need_one_output() {
     let config = MlpConfig { output_dim: 2, ..Spec::default().config };
-    let case = Case::draw(&Spec { config, sizes: vec![2, 3], seed: 1 }).unwrap();
+    let case = Case::draw(&Spec { config, sizes: vec![2, 3], seed: 1, ..Spec::default() }).unwrap();
     for backend in backends() {
         for (name, operation) in operations(backend) {
             if ["score", "langevin", "leapfrog"].iter().any(|kind| name.starts_with(kind)) {

@@ -75,7 +75,7 @@ pub(crate) fn specs(output_dim: impl Strategy<Value = usize>) -> impl Strategy<V
             context_at,
             activate_output,
         };
-        Spec { config, sizes, seed }
+        Spec { config, sizes, spread: 1.0, seed }
     })
 }
 
@@ -97,6 +97,7 @@ pub(crate) fn large_specs(output_dim: usize) -> Vec<Spec> {
                 activate_output: false,
             },
             sizes: sizes[k].to_vec(),
+            spread: 1.0,
             seed: k as u64,
         })
         .collect()
@@ -117,6 +118,7 @@ pub(crate) fn numerous_specs(output_dim: usize) -> Vec<Spec> {
                 ..Spec::default().config
             },
             sizes: sizes[k].clone(),
+            spread: 1.0,
             seed: k as u64,
         })
         .collect()
