@@ -5,6 +5,15 @@ use std::process::ExitCode;
 
 use miette::{MietteHandlerOpts, Report};
 
+/// Chooses how reports look; must come before the first one is made.
+pub(crate) fn set_style() {
+    // Wrapping would break `--energy-widths` at its hyphens. The call fails only if a style is
+    // already set, and that one serves as well.
+    let _ = miette::set_hook(Box::new(|_| {
+        Box::new(MietteHandlerOpts::new().wrap_lines(false).build())
+    }));
+}
+
 /// A command that did not finish.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -20,11 +29,6 @@ impl Failure {
     /// Tells the user on stderr and gives the exit code.
     #[expect(clippy::print_stderr, reason = "the one place where the program says what went wrong")]
     pub(crate) fn report(self) -> ExitCode {
-        // Wrapping would break `--energy-widths` at its hyphens. An error here means that a hook
-        // is already set, which serves as well.
-        let _ = miette::set_hook(Box::new(|_| {
-            Box::new(MietteHandlerOpts::new().wrap_lines(false).build())
-        }));
         match self {
             Self::Usage(report) => {
                 eprintln!("{report:?}");

@@ -17,6 +17,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    failure::set_style();
     match command::run(args::Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

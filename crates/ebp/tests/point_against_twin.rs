@@ -131,9 +131,8 @@ fn check_pool(spec: &Spec) -> Option<()> {
             let expected = network.pool_backward(&sets, pooling, &critical, &widen(&cotangent));
             for wanted in [Wanted::ALL, some_wanted(spec.seed)] {
                 let batch = case.batch();
-                let found = backend
-                    .pool_backward(&case.mlp, &batch, pooling, &pooled, &cotangent, wanted)
-                    .unwrap();
+                let found =
+                    backend.pool_backward(&case.mlp, &batch, &pooled, &cotangent, wanted).unwrap();
                 assert_as_wanted(&found, wanted);
                 let what = (backend, pooling);
                 assert_gradients_close(what, &found, &expected, case.mlp.shape());

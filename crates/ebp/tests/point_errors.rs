@@ -74,7 +74,7 @@ type Operation = Box<dyn Fn(&PointMlp, &PointBatch<'_>) -> Result<()>>;
 
 /// Every operation on the batch of [`energy`], with arguments that fit it.
 fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
-    let pooled = Pooled { values: vec![0.0; 2], critical: vec![0, 2] };
+    let pooled = Pooled { pooling: Pooling::Max, values: vec![0.0; 2], critical: vec![0, 2] };
     let steps = |f: fn(CpuBackend, &PointMlp, &PointBatch<'_>, Motion<'_>) -> Result<()>| {
         move |m: &PointMlp, b: &PointBatch<'_>| f(backend, m, b, Motion::default())
     };
@@ -118,7 +118,7 @@ fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
             "pool_backward",
             Box::new(move |m, b| {
                 let cotangent = &[1.0; 2];
-                backend.pool_backward(m, b, Pooling::Max, &pooled, cotangent, Wanted::ALL).map(drop)
+                backend.pool_backward(m, b, &pooled, cotangent, Wanted::ALL).map(drop)
             }),
         ),
     ]
@@ -245,9 +245,10 @@ fn pools_check_their_critical_rows_and_cotangent() {
     let case = energy();
     for backend in backends() {
         let run = |critical: &[u32], cotangent: &[f32]| {
-            let pooled = Pooled { values: vec![0.0; 2], critical: critical.to_vec() };
+            let critical = critical.to_vec();
+            let pooled = Pooled { pooling: Pooling::Max, values: vec![0.0; 2], critical };
             let batch = case.batch();
-            backend.pool_backward(&case.mlp, &batch, Pooling::Max, &pooled, cotangent, Wanted::ALL)
+            backend.pool_backward(&case.mlp, &batch, &pooled, cotangent, Wanted::ALL)
         };
         run(&[1, 4], &[1.0; 2]).unwrap();
         assert_wrong_length(run(&[1], &[1.0; 2]), "critical", 2, 1);

@@ -94,6 +94,8 @@ pub enum Pooling {
 /// A set's pooled output.
 #[derive(Clone, Debug)]
 pub struct Pooled {
+    /// How the set was pooled, which its backward pass must repeat.
+    pub pooling: Pooling,
     /// `[sets, output_dim]`.
     pub values: Vec<f32>,
     /// Max pooling: the row (in `0..total`) that attains each maximum, the first one on a tie,
@@ -297,7 +299,6 @@ pub trait PointBackend: Debug + Send + Sync {
         &self,
         mlp: &PointMlp,
         batch: &PointBatch<'_>,
-        pooling: Pooling,
         pooled: &Pooled,
         cotangent: &[f32],
         wanted: Wanted,

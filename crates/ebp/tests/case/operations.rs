@@ -47,8 +47,7 @@ pub(crate) fn of_any_network(backend: &dyn PointBackend, case: &Case) -> Answers
     }
     for pooling in [Pooling::Max, Pooling::Mean, Pooling::Sum] {
         let pooled = backend.pool(mlp, batch, pooling).unwrap();
-        let gradients =
-            backend.pool_backward(mlp, batch, pooling, &pooled, &per_set, Wanted::ALL).unwrap();
+        let gradients = backend.pool_backward(mlp, batch, &pooled, &per_set, Wanted::ALL).unwrap();
         add_gradients(&mut answers, &format!("pool backward {pooling:?}"), gradients);
         answers.push((format!("pool {pooling:?}"), pooled.values));
         let critical = pooled.critical.iter().map(|&row| row as f32).collect();

@@ -122,7 +122,6 @@ impl Case {
                 black_box(backend.pool_backward(
                     &work.encoder,
                     &work.plain_batch(),
-                    Pooling::Max,
                     &pooled,
                     &cotangent,
                     Wanted { parameters: true, context: false, elements: false },

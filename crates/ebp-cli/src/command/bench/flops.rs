@@ -102,7 +102,7 @@ fn context_maps(shape: &MlpShape) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use ebp::point::{ContextAt, MlpConfig};
+    use ebp::point::{ContextAt, MlpConfig, Pooling};
 
     use super::*;
 
@@ -174,7 +174,11 @@ mod tests {
             ..MlpConfig::default()
         };
         // Three of ten rows are critical, row 3 for two outputs.
-        let pooled = Pooled { values: vec![1.0, 0.5, 2.0, 0.0], critical: vec![3, 8, 3, 9] };
+        let pooled = Pooled {
+            pooling: Pooling::Max,
+            values: vec![1.0, 0.5, 2.0, 0.0],
+            critical: vec![3, 8, 3, 9],
+        };
         let forward_per_row = 2 * (2 * 5 + 5 * 7 + 7 * 4);
         // Forward and weight gradients of all layers, data gradients of all but the first.
         let per_critical_row = 2 * (2 * 2 * 5 + 3 * 5 * 7 + 3 * 7 * 4);

@@ -78,7 +78,7 @@ impl PointModule {
         let shape = (batch.offsets.num_sets(), self.shape().config().output_dim);
         let arguments = [&prepared.elements, &prepared.context, &prepared.parameters];
         let values = pooled.values.clone();
-        record(values, shape, arguments, ReversePool { call: prepared.call, pooling, pooled })
+        record(values, shape, arguments, ReversePool { call: prepared.call, pooled })
     }
 }
 
@@ -135,7 +135,6 @@ impl Reverse for ReverseScore {
 
 struct ReversePool {
     call: Call,
-    pooling: Pooling,
     pooled: Pooled,
 }
 
@@ -150,7 +149,7 @@ impl Reverse for ReversePool {
         let batch = self.call.batch(elements, context);
         let wanted = wanted(reversal.wanted);
         backend
-            .pool_backward(mlp, &batch, self.pooling, &self.pooled, reversal.cotangent, wanted)
+            .pool_backward(mlp, &batch, &self.pooled, reversal.cotangent, wanted)
             .map(by_argument)
     }
 }

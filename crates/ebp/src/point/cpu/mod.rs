@@ -399,7 +399,6 @@ impl PointBackend for CpuBackend {
         &self,
         mlp: &PointMlp,
         batch: &PointBatch<'_>,
-        pooling: Pooling,
         pooled: &Pooled,
         cotangent: &[f32],
         wanted: Wanted,
@@ -407,10 +406,10 @@ impl PointBackend for CpuBackend {
         let call = self.call(mlp, batch)?;
         let num_sets = batch.offsets.num_sets();
         check_rows("cotangent", cotangent, num_sets, call.output_dim())?;
-        if pooling == Pooling::Max {
+        if pooled.pooling == Pooling::Max {
             check_critical(&pooled.critical, batch, call.output_dim())?;
         }
-        check_gradients(pool::pool_backward(&call, pooling, pooled, cotangent, wanted))
+        check_gradients(pool::pool_backward(&call, pooled, cotangent, wanted))
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn pool(call: &Call<'_>, pooling: Pooling) -> Pooled {
     let outputs = call.output_dim();
     match pooling {
         Pooling::Max => max(call),
-        Pooling::Sum => Pooled { values: values::set_sums(call), critical: Vec::new() },
+        Pooling::Sum => Pooled { pooling, values: values::set_sums(call), critical: Vec::new() },
         Pooling::Mean => {
             let mut values = values::set_sums(call);
             for (set, row) in values.chunks_exact_mut(outputs).enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn pool(call: &Call<'_>, pooling: Pooling) -> Pooled {
                     *value /= size;
                 }
             }
-            Pooled { values, critical: Vec::new() }
+            Pooled { pooling, values, critical: Vec::new() }
         }
     }
 }
@@ -106,7 +106,7 @@ fn max(call: &Call<'_>) -> Pooled {
             *value = activate(config.activation, *value);
         }
     }
-    Pooled { values, critical }
+    Pooled { pooling: Pooling::Max, values, critical }
 }
 
 fn activate(activation: Activation, z: f32) -> f32 {
@@ -115,12 +115,11 @@ fn activate(activation: Activation, z: f32) -> f32 {
 
 pub(super) fn pool_backward(
     call: &Call<'_>,
-    pooling: Pooling,
     pooled: &Pooled,
     cotangent: &[f32],
     wanted: Wanted,
 ) -> Gradients {
-    match pooling {
+    match pooled.pooling {
         Pooling::Sum => values::backward(call, Cotangent::PerSet(cotangent), wanted).gradients,
         Pooling::Mean => {
             let outputs = call.output_dim();
