@@ -267,8 +267,8 @@ fn numerous_elements() {
     }
 }
 
-/// |z| of up to a hundred and more, where an exponential would overflow, and everything in between. A z
-/// that large is itself rounded by 1e-5, so the elements are not larger still.
+/// |z| of a hundred, where an exponential overflows, and everything in between. A z that large is
+/// itself rounded by nearly 1e-5, so the elements are not larger still.
 #[test]
 fn the_tails_of_smooth_activations() {
     for (activation, context_at) in ACTIVATIONS[2..]
