@@ -4,12 +4,11 @@
 //! anew, since there f32 and f64 may rightly part.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
 
-use case::strategy::{for_all, large_specs, specs};
+use case::strategy::{for_all, large_specs, numerous_specs, specs};
 use case::{CLEARANCE, Case, Spec, assert_close, backends};
 use ebp::point::{
     Bounds, Clip, CpuBackend, DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Motion,
@@ -166,7 +165,7 @@ fn leapfrog() {
 }
 
 #[test]
-fn large_networks() {
+fn large_networks_and_numerous_elements() {
     let plan = Plan {
         step_sizes: vec![0.1, 0.2],
         noise_scales: vec![0.1, 0.0],
@@ -175,8 +174,8 @@ fn large_networks() {
         bounds: Some(Bounds { low: -2.0, high: 2.0 }),
         fixed_every: Some(5),
     };
-    for spec in large_specs(1) {
-        check_langevin(&spec, &plan).unwrap();
-        check_leapfrog(&spec, &plan).unwrap();
+    for spec in large_specs(1).iter().chain(&numerous_specs(1)) {
+        check_langevin(spec, &plan).unwrap();
+        check_leapfrog(spec, &plan).unwrap();
     }
 }

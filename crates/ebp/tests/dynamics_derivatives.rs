@@ -2,8 +2,6 @@
 //! finite differences of where the steps end, with every clip, base measure, walls and fixed
 //! elements, for every activation.
 
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
-
 mod case;
 mod twin;
 

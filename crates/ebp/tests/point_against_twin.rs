@@ -4,16 +4,17 @@
 //! `dynamics_against_twin.rs`; the tolerance is explained at `case::TOLERANCE`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
 
-use case::strategy::{for_all, large_specs, specs};
-use case::{Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest};
+use case::strategy::{for_all, large_specs, numerous_specs, specs};
+use case::{
+    ACTIVATIONS, Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest,
+};
 use ebp::point::{
-    CandidateValues, Candidates, Cotangent, Gradients, LogWeights, PointBackend, Pooling,
-    ScoreCotangent, Wanted,
+    CandidateValues, Candidates, ContextAt, Cotangent, Gradients, LogWeights, MlpConfig,
+    PointBackend, Pooling, ScoreCotangent, Wanted,
 };
 use proptest::prelude::*;
 use twin::{Anchors, widen};
@@ -244,5 +245,49 @@ fn large_networks() {
         check_values(&spec).unwrap();
         check_backward(&spec).unwrap();
         check_pool(&spec).unwrap();
+    }
+}
+
+#[test]
+fn numerous_elements() {
+    for spec in numerous_specs(1) {
+        check_score(&spec).unwrap();
+        check_score_backward(&spec).unwrap();
+        // The elements are anchors here, each with three candidates.
+        let sizes = spec.sizes.iter().map(|size| size.div_ceil(3)).collect();
+        check_log_partition(&Spec { sizes, ..spec }, 3).unwrap();
+    }
+    // The last batch has more tiles than a call is divided into.
+    let config = MlpConfig { hidden_widths: vec![4], output_dim: 2, ..Spec::default().config };
+    let huge = Spec { config, sizes: vec![100, 60_000], seed: 2, ..Spec::default() };
+    for spec in numerous_specs(2).iter().chain([&huge]) {
+        check_values(spec).unwrap();
+        check_backward(spec).unwrap();
+        check_pool(spec).unwrap();
+    }
+}
+
+/// |z| of a hundred, where an exponential overflows, and everything in between. A z that large is
+/// itself rounded by nearly 1e-5, so the elements are not larger still.
+#[test]
+fn the_tails_of_smooth_activations() {
+    for (activation, context_at) in ACTIVATIONS[2..]
+        .iter()
+        .flat_map(|a| [ContextAt::FirstLayer, ContextAt::EveryLayer].map(|c| (*a, c)))
+    {
+        for (spread, widths) in [(4.0, vec![40]), (40.0, vec![40]), (15.0, vec![20, 5])] {
+            let config = MlpConfig {
+                activate_output: widths.len() > 1,
+                hidden_widths: widths,
+                activation,
+                context_at,
+                ..Spec::default().config
+            };
+            let spec = Spec { config, sizes: vec![100], spread, seed: 1 };
+            check_values(&spec).unwrap();
+            check_backward(&spec).unwrap();
+            check_score(&spec).unwrap();
+            check_score_backward(&spec).unwrap();
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! `dynamics_derivatives.rs`; the tolerance is explained in `case/differences.rs`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
@@ -133,7 +132,7 @@ fn log_partition_gradients_are_finite_differences() {
     let activations = [Activation::Silu, Activation::Tanh, Activation::Softplus];
     for (seed, activation) in activations.into_iter().enumerate() {
         let config = MlpConfig { activation, ..Spec::default().config };
-        let spec = Spec { config, sizes: vec![2, 1], seed: seed as u64 };
+        let spec = Spec { config, sizes: vec![2, 1], seed: seed as u64, ..Spec::default() };
         let case = Case::draw(&spec).unwrap();
         let (k, network) = (4, case.network());
         let locations = case.normals("locations", 3);

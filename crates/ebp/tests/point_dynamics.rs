@@ -3,7 +3,6 @@
 //! elements that stay fixed, and the documented places of the noise.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
@@ -42,7 +41,7 @@ fn quiet(step_sizes: &[f32]) -> Langevin<'_> {
 /// A smooth energy in a wide bowl, for leapfrog steps: tanh network plus N(0, 1) base measure.
 fn bowl(value_dim: usize, size: usize) -> (Case, Motion<'static>) {
     let config = MlpConfig { value_dim, activation: Activation::Tanh, ..Spec::default().config };
-    let case = Case::draw(&Spec { config, sizes: vec![size], seed: 8 }).unwrap();
+    let case = Case::draw(&Spec { config, sizes: vec![size], seed: 8, ..Spec::default() }).unwrap();
     (case, Motion { base_std_dev: Some(1.0), ..Motion::default() })
 }
 
@@ -338,7 +337,7 @@ fn leapfrog_preserves_volume() {
 #[test]
 fn alignments_are_gradients_of_step_sizes_for_piecewise_linear_networks() {
     let config = MlpConfig { activation: Activation::Relu, ..Spec::default().config };
-    let case = Case::draw(&Spec { config, sizes: vec![20], seed: 6 }).unwrap();
+    let case = Case::draw(&Spec { config, sizes: vec![20], seed: 6, ..Spec::default() }).unwrap();
     let motion = Motion { clip: Clip::Elementwise(0.1), ..Motion::default() };
     let steps = [0.1, 0.2, 0.1];
     let langevin = Langevin { noise_scales: &[0.05; 3], motion, ..quiet(&steps) };

@@ -3,7 +3,6 @@
 //! that are not finite, widths of zero, settings outside their range, results that overflow.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::doc_markdown, reason = "formulas are not code")]
 
 mod case;
 mod twin;
@@ -169,7 +168,7 @@ fn every_operation_checks_its_batch() {
 #[test]
 fn scores_and_dynamics_need_one_output() {
     let config = MlpConfig { output_dim: 2, ..Spec::default().config };
-    let case = Case::draw(&Spec { config, sizes: vec![2, 3], seed: 1 }).unwrap();
+    let case = Case::draw(&Spec { config, sizes: vec![2, 3], seed: 1, ..Spec::default() }).unwrap();
     for backend in backends() {
         for (name, operation) in operations(backend) {
             if ["score", "langevin", "leapfrog"].iter().any(|kind| name.starts_with(kind)) {

@@ -42,7 +42,7 @@ pub(crate) fn specs(output_dim: usize) -> Vec<Spec> {
                 output_dim,
                 ..Spec::default().config
             };
-            specs.push(Spec { config, sizes: vec![2, 1], seed: k as u64 });
+            specs.push(Spec { config, sizes: vec![2, 1], seed: k as u64, ..Spec::default() });
         }
     }
     specs

@@ -37,6 +37,8 @@ pub(crate) const CLEARANCE: f64 = 1e-4;
 pub(crate) struct Spec {
     pub(crate) config: MlpConfig,
     pub(crate) sizes: Vec<usize>,
+    /// The standard deviation of the elements: 1, or more to reach the tails of σ.
+    pub(crate) spread: f32,
     pub(crate) seed: u64,
 }
 
@@ -55,6 +57,7 @@ impl Default for Spec {
                 activate_output: false,
             },
             sizes: vec![2, 1, 4],
+            spread: 1.0,
             seed: 1,
         }
     }
@@ -89,7 +92,10 @@ impl Case {
         let offsets = SetOffsets::from_sizes(spec.sizes.iter().copied()).expect("no empty set");
         let d = shape.element_dim();
         let mut case = Self {
-            elements: normals(spec.seed, "elements", offsets.num_elements() * d),
+            elements: normals(spec.seed, "elements", offsets.num_elements() * d)
+                .iter()
+                .map(|x| x * spec.spread)
+                .collect(),
             context: normals(spec.seed, "context", offsets.num_sets() * spec.config.context_dim),
             mlp: random_network(shape, spec.seed),
             offsets,
@@ -107,6 +113,9 @@ impl Case {
                 }
                 let fresh = &mut case.elements[row.clone()];
                 stream.fill_normal(attempt, row.start as u64, fresh);
+                for x in &mut *fresh {
+                    *x *= spec.spread;
+                }
                 sets.elements[row.clone()].copy_from_slice(&twin::widen(fresh));
             }
         }

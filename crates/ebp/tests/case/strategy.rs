@@ -1,6 +1,6 @@
 //! Which cases proptest draws: any width and depth, and set sizes around every tile boundary.
 
-use ebp::point::{ContextAt, MlpConfig};
+use ebp::point::{Activation, ContextAt, MlpConfig};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{FileFailurePersistence, RngSeed, TestCaseError, TestRunner};
@@ -75,7 +75,7 @@ pub(crate) fn specs(output_dim: impl Strategy<Value = usize>) -> impl Strategy<V
             context_at,
             activate_output,
         };
-        Spec { config, sizes, seed }
+        Spec { config, sizes, spread: 1.0, seed }
     })
 }
 
@@ -97,6 +97,28 @@ pub(crate) fn large_specs(output_dim: usize) -> Vec<Spec> {
                 activate_output: false,
             },
             sizes: sizes[k].to_vec(),
+            spread: 1.0,
+            seed: k as u64,
+        })
+        .collect()
+}
+
+/// Sets with so many elements that threads get portions of several tiles, and a network wide
+/// enough to have small tiles.
+pub(crate) fn numerous_specs(output_dim: usize) -> Vec<Spec> {
+    let widths = [300, 9];
+    let sizes = [vec![500, 1, 299, 7], vec![1700, 3, 900]];
+    let activations = [Activation::Tanh, Activation::Relu];
+    (0..2)
+        .map(|k| Spec {
+            config: MlpConfig {
+                hidden_widths: vec![widths[k]],
+                activation: activations[k],
+                output_dim,
+                ..Spec::default().config
+            },
+            sizes: sizes[k].clone(),
+            spread: 1.0,
             seed: k as u64,
         })
         .collect()
