@@ -34,6 +34,7 @@ mod score;
 mod second_order;
 mod shift;
 mod simd;
+mod sums;
 mod tile;
 mod values;
 
