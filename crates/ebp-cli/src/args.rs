@@ -29,7 +29,7 @@ const BENCH_HELP: &str = "\
 How the numbers are made:
   ms             median of the runs, after one run that is not counted
   gflops         arithmetic of the matrix products by formula, divided by ms
-  peak_fraction  gflops divided by the multiply-add rate measured in the same run
+  peak_fraction  gflops divided by the multiply-add rate of the widest vectors, in the same run
                  (before and after the cases, the larger of the two)
   peak_rss_mib   largest resident memory of the process during the case; Linux only
 
@@ -37,8 +37,9 @@ The formula: a layer from a to b numbers costs 2ab per element forward, as much 
 data gradient and for its weight gradient; context maps cost 2kb once per set. The first layer
 has a data gradient only where the elements need one. langevin20 and leapfrog20 are 21 scores.
 encoder_backward counts the forward pass of all elements, and forward and backward of the
-critical elements only, because max pooling sends gradient to no others. candidates256 counts
-the forward pass twice, because the gradient gets log Z but no activations.
+critical elements and the outputs they win only, because max pooling sends gradient to no
+others. candidates256 counts the forward pass twice, because the gradient gets log Z but no
+activations.
 
 Examples:
   ebp bench

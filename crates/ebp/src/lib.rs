@@ -3,8 +3,10 @@
 pub mod error;
 pub mod nn;
 pub mod point;
+pub mod process;
 pub mod rng;
 mod set;
+pub mod train;
 
 pub use error::{Error, Result};
-pub use set::SetOffsets;
+pub use set::{IndexedSet, SetOffsets};

@@ -1,4 +1,4 @@
-//! Sets of different sizes in one flat array: offsets instead of padding.
+//! Sets: one with its locations and values, and many of different sizes in one flat array.
 //!
 //! A batch of sets is one row-major array `[total, d]` plus offsets: set `s` owns the rows
 //! `offsets[s]..offsets[s + 1]`. Nothing is padded, so a batch of one large and many small sets
@@ -117,6 +117,134 @@ impl SetOffsets {
     }
 }
 
+/// One set of measurements: n elements, each a value x at a location t.
+///
+/// Numbers are f64 as they come from files and go to exact processes; networks round to f32.
+///
+/// ```
+/// use ebp::IndexedSet;
+///
+/// // Three measurements of one number at one time each.
+/// let set = IndexedSet::new(1, 1, vec![0.0, 0.5, 1.0], vec![2.0, 2.1, 1.9])?;
+/// assert_eq!(set.len(), 3);
+/// assert_eq!((set.location(1), set.value(1)), (&[0.5][..], &[2.1][..]));
+/// # Ok::<(), ebp::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexedSet {
+    location_dim: usize,
+    value_dim: usize,
+    locations: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl IndexedSet {
+    /// From row-major `locations` `[n, location_dim]` and `values` `[n, value_dim]`. The set may
+    /// be empty: a context without elements leaves a process at its prior.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a dimension is 0, the lengths do not give the same n, or a
+    /// number is not finite.
+    pub fn new(
+        location_dim: usize,
+        value_dim: usize,
+        locations: Vec<f64>,
+        values: Vec<f64>,
+    ) -> Result<Self> {
+        for (field, dim) in [("location_dim", location_dim), ("value_dim", value_dim)] {
+            if dim == 0 {
+                return Err(Error::invalid(field, "at least 1", dim));
+            }
+        }
+        let n = locations.len() / location_dim;
+        if locations.len() != n * location_dim || values.len() != n * value_dim {
+            return Err(Error::invalid(
+                "values",
+                format!("as many rows as {} locations of {location_dim} numbers", locations.len()),
+                format!("{} numbers of {value_dim} each", values.len()),
+            ));
+        }
+        for (field, numbers) in [("locations", &locations), ("values", &values)] {
+            if let Some(index) = numbers.iter().position(|number| !number.is_finite()) {
+                return Err(Error::invalid(format!("{field}[{index}]"), "finite", numbers[index]));
+            }
+        }
+        Ok(Self { location_dim, value_dim, locations, values })
+    }
+
+    /// A set without elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a dimension is 0.
+    pub fn empty(location_dim: usize, value_dim: usize) -> Result<Self> {
+        Self::new(location_dim, value_dim, Vec::new(), Vec::new())
+    }
+
+    /// n.
+    pub fn len(&self) -> usize {
+        self.locations.len() / self.location_dim
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.locations.is_empty()
+    }
+
+    /// d_t.
+    pub fn location_dim(&self) -> usize {
+        self.location_dim
+    }
+
+    /// d_x.
+    pub fn value_dim(&self) -> usize {
+        self.value_dim
+    }
+
+    /// All locations, row-major `[n, d_t]`.
+    pub fn locations(&self) -> &[f64] {
+        &self.locations
+    }
+
+    /// All values, row-major `[n, d_x]`.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// t of element `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element, as slice indexing does.
+    pub fn location(&self, index: usize) -> &[f64] {
+        &self.locations[index * self.location_dim..][..self.location_dim]
+    }
+
+    /// x of element `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element, as slice indexing does.
+    pub fn value(&self, index: usize) -> &[f64] {
+        &self.values[index * self.value_dim..][..self.value_dim]
+    }
+
+    /// The elements `indices`, in that order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such element, as slice indexing does.
+    #[must_use]
+    pub fn select(&self, indices: &[usize]) -> Self {
+        Self {
+            locations: indices.iter().flat_map(|&i| self.location(i).iter().copied()).collect(),
+            values: indices.iter().flat_map(|&i| self.value(i).iter().copied()).collect(),
+            ..*self
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +254,18 @@ mod tests {
         let offsets = SetOffsets::from_sizes([2, 1, 4]).unwrap();
         let owners: Vec<_> = (0..7).map(|row| offsets.set_of(row)).collect();
         assert_eq!(owners, [0, 0, 1, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn measurements_must_fit_their_locations_and_be_finite() {
+        let message =
+            |t: &[f64], x: &[f64]| IndexedSet::new(1, 2, t.to_vec(), x.to_vec()).unwrap_err();
+        assert!(message(&[0.0, 1.0], &[1.0, 2.0]).to_string().contains("as many rows as 2"));
+        let error = message(&[0.0], &[1.0, f64::NAN]).to_string();
+        assert_eq!(error, "`values[1]` must be finite, found NaN");
+        let set = IndexedSet::new(1, 2, vec![0.0, 1.0], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert_eq!(set.select(&[1]).values(), [3.0, 4.0]);
+        assert!(IndexedSet::empty(1, 1).unwrap().is_empty());
     }
 
     #[test]

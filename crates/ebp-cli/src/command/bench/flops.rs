@@ -72,11 +72,18 @@ pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent, ancho
 /// Max pooling of every row, then its gradients with respect to the parameters.
 ///
 /// The forward pass counts for all rows. Going back, an output sends its gradient only to the row
-/// that attains its maximum, so a [`backward`] counts for the distinct critical rows alone, not
-/// for the many rows that a dense backward pass would visit in vain.
+/// that attains its maximum. So the hidden layers count, forward and backward, for the distinct
+/// critical rows alone, and the last layer for one output per maximum (its value, its data and
+/// its weight gradient), not for the many products that a dense backward pass would make in vain.
 pub(crate) fn max_pool_and_backward(shape: &MlpShape, extent: Extent, pooled: &Pooled) -> u64 {
-    let distinct = pooled.critical.iter().collect::<BTreeSet<_>>().len();
-    forward(shape, extent) + backward(shape, Extent { rows: distinct, ..extent })
+    let distinct = pooled.critical.iter().collect::<BTreeSet<_>>().len() as u64;
+    let last = shape.layers().last().map_or(0, |layer| dense(layer.inputs, layer.outputs));
+    let inputs = shape.layers().last().map_or(0, |layer| layer.inputs);
+    let hidden = 2 * (products(shape) - last) + inner_products(shape).saturating_sub(last);
+    forward(shape, extent)
+        + distinct * hidden
+        + pooled.critical.len() as u64 * 3 * dense(inputs, 1)
+        + extent.sets as u64 * 3 * context_maps(shape)
 }
 
 /// 2ab.
@@ -180,11 +187,13 @@ mod tests {
             critical: vec![3, 8, 3, 9],
         };
         let forward_per_row = 2 * (2 * 5 + 5 * 7 + 7 * 4);
-        // Forward and weight gradients of all layers, data gradients of all but the first.
-        let per_critical_row = 2 * (2 * 2 * 5 + 3 * 5 * 7 + 3 * 7 * 4);
+        // Forward and weight gradients of the hidden layers, data gradients of all but the first;
+        // of the last layer three products of length 7 per maximum.
+        let per_critical_row = 2 * (2 * 2 * 5 + 3 * 5 * 7);
+        let per_maximum = 3 * 2 * 7;
         assert_eq!(
             max_pool_and_backward(&shape(config), Extent { rows: 10, sets: 1 }, &pooled),
-            10 * forward_per_row + 3 * per_critical_row
+            10 * forward_per_row + 3 * per_critical_row + 4 * per_maximum
         );
     }
 

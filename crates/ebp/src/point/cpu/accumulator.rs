@@ -12,9 +12,10 @@ use crate::point::{Gradients, Wanted};
 
 /// Gradients of weights and shifts, summed over a chunk's elements.
 pub(super) struct Accumulator {
-    /// Per layer `[inputs, output_width]`, or `[outputs, input_width]` if narrow; empty if
-    /// parameters are not wanted.
+    /// Per layer `[inputs, output_width]`, or `[outputs, input_width]` where `is_by_output`; empty
+    /// if parameters are not wanted.
     pub(super) weights: Vec<Buffer>,
+    is_by_output: Vec<bool>,
     /// Per layer `[sets of the chunk or 1, output_width]`; empty if nothing of them is wanted.
     pub(super) shifts: Vec<Buffer>,
     /// The set that the first row of `shifts` belongs to.
@@ -27,8 +28,18 @@ pub(super) struct Accumulator {
 impl Accumulator {
     pub(super) fn new(net: &Network<'_>, sets: Range<usize>, wanted: Wanted) -> Self {
         let layers = &net.packed.layers;
-        let weights = layers.iter().map(|layer| {
-            Buffer::zeros(if layer.is_narrow {
+        Self::with_layout(net, sets, wanted, layers.iter().map(|layer| layer.is_narrow).collect())
+    }
+
+    /// With a given choice, per layer, between rows by input and rows by output.
+    pub(super) fn with_layout(
+        net: &Network<'_>,
+        sets: Range<usize>,
+        wanted: Wanted,
+        is_by_output: Vec<bool>,
+    ) -> Self {
+        let weights = net.packed.layers.iter().zip(&is_by_output).map(|(layer, &is_by_output)| {
+            Buffer::zeros(if is_by_output {
                 layer.outputs * layer.input_width
             } else {
                 layer.inputs * layer.output_width
@@ -40,6 +51,7 @@ impl Accumulator {
         });
         Self {
             weights: if wanted.parameters { weights.collect() } else { Vec::new() },
+            is_by_output,
             shifts: shifts.collect(),
             first_set: sets.start,
             num_sets: sets.len(),
@@ -62,7 +74,8 @@ impl Accumulator {
         wanted: Wanted,
         parts: &[Self],
     ) -> Self {
-        let mut total = Self::new(net, 0..num_sets, wanted);
+        let layout = parts[0].is_by_output.clone();
+        let mut total = Self::with_layout(net, 0..num_sets, wanted, layout);
         for (index, sum) in total.weights.iter_mut().enumerate() {
             // Columns are independent, so threads may share them; each adds the parts in order.
             sum.par_chunks_mut(4096).enumerate().for_each(|(block, sum)| {
@@ -100,13 +113,14 @@ impl Accumulator {
             .collect();
         let parameters = wanted.parameters.then(|| {
             let mut flat = vec![0.0; mlp.shape().num_parameters()];
-            for ((shape, layer), sums) in
-                mlp.shape().layers().iter().zip(&net.packed.layers).zip(&self.weights)
+            let layers = mlp.shape().layers().iter().zip(&net.packed.layers);
+            for ((shape, layer), (sums, is_by_output)) in
+                layers.zip(self.weights.iter().zip(self.is_by_output))
             {
                 let weight = &mut flat[shape.weight.clone()];
                 for (output, row) in weight.chunks_exact_mut(layer.inputs).enumerate() {
                     for (input, place) in row.iter_mut().enumerate() {
-                        *place = if layer.is_narrow {
+                        *place = if is_by_output {
                             sums[output * layer.input_width + input]
                         } else {
                             sums[input * layer.output_width + output]

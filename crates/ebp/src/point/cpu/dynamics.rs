@@ -6,6 +6,7 @@ use super::call::{Call, concat};
 use super::motion::Mover;
 use super::packed::Needs;
 use super::schedule::{tile_rows, tiles};
+use super::sums::dot;
 use super::tile::{Keep, Tile};
 use crate::point::{Langevin, LangevinRun, Leapfrog, LeapfrogRun};
 
@@ -29,19 +30,6 @@ fn add_by_set(
         let total = dot(&a[entries.clone()], &b[entries]);
         sums[(run.set - first_set) * steps + step] += f64::from(total);
     }
-}
-
-/// ⟨a, b⟩ in eight partial sums, which a compiler may keep in one register.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    let mut sums = [0.0_f32; 8];
-    for (a, b) in a.zip(b) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }
 
 /// The rows of a moved tile: whole elements, f and ∇u.

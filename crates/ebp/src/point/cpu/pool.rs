@@ -1,7 +1,9 @@
 //! Pooling over sets, fused into the last layer.
 //!
 //! Max pooling remembers the element that attains each maximum. Only those critical elements
-//! carry a gradient, so the backward pass visits them alone: at most `output_dim` of a set.
+//! carry a gradient, so the backward pass visits them alone: at most `output_dim` of a set. And of
+//! a critical element only the outputs where it wins: the last and widest layer is never computed
+//! in full.
 
 use super::accumulator::Accumulator;
 use super::buffer::padded;
@@ -9,7 +11,8 @@ use super::call::{Call, concat};
 use super::kernel::MaxPool;
 use super::packed::Needs;
 use super::schedule::{run_chunks, tile_rows, tiles};
-use super::tile::{Keep, Tile};
+use super::sums::dot;
+use super::tile::{Keep, Network, Tile};
 use super::values;
 use crate::point::{Activation, Cotangent, Gradients, Pooled, Pooling, Wanted};
 
@@ -101,6 +104,13 @@ fn max(call: &Call<'_>) -> Pooled {
             }
         }
     }
+    if config.activate_output && config.activation == Activation::Relu {
+        // Where the largest z is not positive every element gives 0, and the first one counts.
+        for (place, value) in values.iter().enumerate().filter(|(_, value)| **value <= 0.0) {
+            critical[place] = call.batch.offsets.range(place / outputs).start as u32;
+            debug_assert!(value.is_finite());
+        }
+    }
     if is_late {
         for value in &mut values {
             *value = activate(config.activation, *value);
@@ -143,10 +153,9 @@ struct Critical {
     outputs: std::ops::Range<usize>,
 }
 
-fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wanted) -> Gradients {
-    let shape = call.mlp.shape();
-    let (outputs, dim) = (shape.config().output_dim, shape.element_dim());
-    // Every maximum's (row, place), sorted by row, then grouped into the distinct rows.
+/// The critical elements in the order of their rows, and for each the places (set · outputs +
+/// output) that it wins.
+fn critical_elements(critical: &[u32], outputs: usize) -> (Vec<Critical>, Vec<(u32, u32)>) {
     let mut places: Vec<(u32, u32)> =
         critical.iter().enumerate().map(|(place, &row)| (row, place as u32)).collect();
     places.sort_unstable();
@@ -161,17 +170,27 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
             }),
         }
     }
+    (visited, places)
+}
 
+fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wanted) -> Gradients {
+    let shape = call.mlp.shape();
+    let (outputs, dim) = (shape.config().output_dim, shape.element_dim());
+    let (visited, places) = critical_elements(critical, outputs);
     let element_dims = if wanted.elements { dim } else { 0 };
     let net = call.network(Needs { backward: true, element_dims });
     let capacity = tile_rows(&net.packed, 2);
+    let last = net.packed.last();
+    // The output layer's weight gradient is summed output by output.
+    let layout: Vec<bool> = (0..=last).map(|index| index == last).collect();
+    let output = OutputLayer::new(&net);
     let parts = run_chunks(
         visited.len(),
         capacity,
         || Tile::new(&net, capacity, Keep::Slopes),
         |tile, chunk| {
             let sets = visited[chunk.start].set..visited[chunk.end - 1].set + 1;
-            let mut sums = Accumulator::new(&net, sets, wanted);
+            let mut sums = Accumulator::with_layout(&net, sets, wanted, layout.clone());
             let mut elements = Vec::new();
             for range in tiles(chunk, capacity) {
                 let here = &visited[range];
@@ -186,19 +205,23 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
                     tile.push_run(group[0].set, start..start + group.len());
                     start += group.len();
                 }
-                tile.forward(&net, Keep::Slopes, false);
-                tile.set_cotangent(&net, |_, row, gradient| {
-                    gradient.fill(0.0);
-                    for &(_, place) in &places[here[row].outputs.clone()] {
-                        gradient[place as usize % outputs] = cotangent[place as usize];
-                    }
-                });
-                tile.backward(&net);
+                tile.forward_hidden(&net, Keep::Slopes);
+                for (row, element) in here.iter().enumerate() {
+                    let won = places[element.outputs.clone()]
+                        .iter()
+                        .map(|&(_, place)| (place as usize % outputs, cotangent[place as usize]));
+                    output.backward(&net, tile, (row, element.set), won, &mut sums);
+                }
+                if last > 0 {
+                    tile.backward_from(&net, last - 1);
+                }
                 if wanted.parameters || wanted.context {
-                    tile.accumulate(&net, &mut sums);
+                    tile.accumulate_layers(&net, last, &mut sums);
                 }
                 if wanted.elements {
-                    tile.backward_to_elements(&net);
+                    if last > 0 {
+                        tile.backward_to_elements(&net);
+                    }
                     tile.push_element_gradients(dim, &mut elements);
                 }
             }
@@ -215,4 +238,87 @@ fn max_backward(call: &Call<'_>, critical: &[u32], cotangent: &[f32], wanted: Wa
         all
     });
     gradients
+}
+
+/// The last layer, one output at a time.
+struct OutputLayer<'a> {
+    /// `[outputs, inputs]`, as the parameters are.
+    weight: &'a [f32],
+    inputs: usize,
+    activation: Option<Activation>,
+}
+
+impl<'a> OutputLayer<'a> {
+    fn new(net: &'a Network<'_>) -> Self {
+        let shape = net.packed.mlp.shape();
+        let layer = &shape.layers()[net.packed.last()];
+        let config = shape.config();
+        Self {
+            weight: &net.packed.mlp.parameters()[layer.weight.clone()],
+            inputs: layer.inputs,
+            activation: config.activate_output.then_some(config.activation),
+        }
+    }
+
+    /// Takes ∂L/∂f of the outputs that a row has won to the layer below:
+    ///
+    /// ```text
+    /// z̄_j = σ′(z_j) ∂L/∂f_j,   ∂L/∂W_j = z̄_j a,   ∂L/∂a = Σ_j z̄_j W_j
+    /// ```
+    fn backward(
+        &self,
+        net: &Network<'_>,
+        tile: &mut Tile,
+        (row, set): (usize, usize),
+        won: impl Iterator<Item = (usize, f32)>,
+        sums: &mut Accumulator,
+    ) {
+        let last = net.packed.last();
+        let table = &net.shifts[last];
+        let shift = &table.data[if table.is_per_set { set } else { 0 } * table.width..];
+        let input_width = net.packed.layers[last].input_width;
+        let mut gradient = vec![0.0; self.inputs];
+        let inputs = if last == 0 { &tile.elements } else { &tile.values[last - 1] };
+        let a = &inputs.row(row)[..self.inputs];
+        for (output, cotangent) in won {
+            let weight = &self.weight[output * self.inputs..][..self.inputs];
+            let adjoint = match self.activation {
+                Some(activation) => {
+                    let z = shift[output] + dot(weight, a);
+                    cotangent * activation.slope(f64::from(z)) as f32
+                }
+                None => cotangent,
+            };
+            add_scaled(&mut gradient, adjoint, weight);
+            if let Some(weights) = sums.weights.get_mut(last) {
+                add_scaled(&mut weights[output * input_width..][..self.inputs], adjoint, a);
+            }
+            sums.shift_row(last, set)[output] += adjoint;
+        }
+        if last == 0 {
+            let dims = tile.element_gradient.width.min(self.inputs);
+            if dims > 0 {
+                tile.element_gradient.row_mut(row)[..dims].copy_from_slice(&gradient[..dims]);
+            }
+            return;
+        }
+        // z̄ of the layer below: the gradient meets its slope.
+        let config = net.packed.mlp.shape().config();
+        let slopes = &mut tile.slopes[last - 1].row_mut(row)[..self.inputs];
+        match config.activation.leak() {
+            Some(leak) => {
+                for ((slope, g), a) in slopes.iter_mut().zip(&gradient).zip(a) {
+                    *slope = if *a > 0.0 { *g } else { leak * g };
+                }
+            }
+            None => slopes.iter_mut().zip(&gradient).for_each(|(slope, g)| *slope *= g),
+        }
+    }
+}
+
+/// target ← target + factor · terms
+fn add_scaled(target: &mut [f32], factor: f32, terms: &[f32]) {
+    for (target, term) in target.iter_mut().zip(terms) {
+        *target += factor * term;
+    }
 }

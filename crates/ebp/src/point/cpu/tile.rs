@@ -159,12 +159,27 @@ impl Tile {
     /// Carries the elements through all layers. With `is_raw_output` the output's activation is
     /// left out (for a maximum, which commutes with a monotone σ).
     pub(super) fn forward(&mut self, net: &Network<'_>, keep: Keep, is_raw_output: bool) {
+        self.forward_layers(net, keep, is_raw_output, net.packed.layers.len());
+    }
+
+    /// The hidden layers only.
+    pub(super) fn forward_hidden(&mut self, net: &Network<'_>, keep: Keep) {
+        self.forward_layers(net, keep, false, net.packed.last());
+    }
+
+    fn forward_layers(
+        &mut self,
+        net: &Network<'_>,
+        keep: Keep,
+        is_raw_output: bool,
+        num_layers: usize,
+    ) {
         let activation = net.packed.mlp.shape().config().activation;
         let last = net.packed.last();
         let leak = activation.leak();
         // A rectifier rides on the product and needs no slopes, except for a second-order pass.
         let is_fused = leak.is_some() && keep != Keep::Curvatures;
-        for (index, layer) in net.packed.layers.iter().enumerate() {
+        for (index, layer) in net.packed.layers[..num_layers].iter().enumerate() {
             let (before, here) = self.values.split_at_mut(index);
             let inputs = before.last().unwrap_or(&self.elements);
             let out = &mut here[0];
@@ -292,8 +307,13 @@ impl Tile {
 
     /// Turns every layer's slopes into z̄.
     pub(super) fn backward(&mut self, net: &Network<'_>) {
+        self.backward_from(net, net.packed.last());
+    }
+
+    /// Turns the slopes below layer `top` into z̄, which layer `top` has already.
+    pub(super) fn backward_from(&mut self, net: &Network<'_>, top: usize) {
         let leak = net.packed.mlp.shape().config().activation.leak();
-        for index in (1..net.packed.layers.len()).rev() {
+        for index in (1..=top).rev() {
             let layer = &net.packed.layers[index];
             let (before, here) = self.slopes.split_at_mut(index);
             let out = &mut before[index - 1];
@@ -324,7 +344,17 @@ impl Tile {
 
     /// Adds the tile's weight and shift gradients.
     pub(super) fn accumulate(&self, net: &Network<'_>, into: &mut Accumulator) {
-        for index in 0..net.packed.layers.len() {
+        self.accumulate_layers(net, net.packed.layers.len(), into);
+    }
+
+    /// Adds those of the first `num_layers` layers.
+    pub(super) fn accumulate_layers(
+        &self,
+        net: &Network<'_>,
+        num_layers: usize,
+        into: &mut Accumulator,
+    ) {
+        for index in 0..num_layers {
             let inputs = if index == 0 { &self.elements } else { &self.values[index - 1] };
             self.add_weights(net, index, inputs, &self.slopes[index], into);
             self.add_shifts(net, index, &self.slopes[index], into);

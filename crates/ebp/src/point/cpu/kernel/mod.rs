@@ -127,16 +127,24 @@ const SPIN_CHAINS: usize = 12;
 unsafe fn spin_loop<S: Simd>(iterations: usize) -> f32 {
     // SAFETY: the caller's.
     unsafe {
-        let (m, c) = (S::splat(0.999_999), S::splat(1e-9));
-        let mut chains = [S::splat(1.0); SPIN_CHAINS];
+        // Factors and starts that the compiler cannot see: equal chains would be merged into one.
+        let seen: [f32; SPIN_CHAINS * LINE] =
+            std::hint::black_box(std::array::from_fn(|i| 1.0 - 1e-6 * i as f32));
+        let (m, c) = (S::load(seen.as_ptr().add(LINE)), S::load(seen.as_ptr()));
+        let mut chains = [[S::splat(0.0); 4]; SPIN_CHAINS / 4];
+        for (chain, start) in chains.as_flattened_mut().iter_mut().zip(seen.chunks_exact(LINE)) {
+            *chain = S::load(start.as_ptr());
+        }
         for _ in 0..iterations {
-            for chain in &mut chains {
-                *chain = S::fma(*chain, m, c);
+            for four in &mut chains {
+                for chain in four {
+                    *chain = S::fma(*chain, m, c);
+                }
             }
         }
         let mut total = 0.0;
-        for four in chains.chunks_exact(4) {
-            total += S::sum4([four[0], four[1], four[2], four[3]]).iter().sum::<f32>();
+        for four in chains {
+            total += S::sum4(four).iter().sum::<f32>();
         }
         total
     }

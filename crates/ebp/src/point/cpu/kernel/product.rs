@@ -159,7 +159,7 @@ unsafe fn panel<S: Simd, const M: usize, const NV: usize>(args: &mut Product<'_>
     }
 }
 
-/// sums[r][v] += Σ_k inputs[r, k] · weights[k, v]
+/// Adds Σ_k inputs\[r, k\] · weights\[k, v\] to the sum of row r and vector v.
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const M: usize, const NV: usize>(
     sums: &mut [[S::V; NV]; M],

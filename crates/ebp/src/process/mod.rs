@@ -1,0 +1,64 @@
+//! Stochastic processes: laws of values at locations, conditioned on some of them.
+//!
+//! Every model of measurements answers the same two questions through [`Process`] and
+//! [`Predictive`], whatever is inside: how likely is this value at that place, and what values
+//! could there be. Processes whose finite marginals are known in closed form also implement
+//! [`ExactProcess`].
+
+use std::fmt::Debug;
+
+use crate::rng::Stream;
+use crate::{IndexedSet, Result};
+
+/// A law of values at locations, ready to be conditioned.
+pub trait Process: Debug + Send + Sync {
+    /// The name under which results are reported, such as `gp`.
+    fn name(&self) -> &'static str;
+
+    /// The law of further elements once those of `context` are known. The order of the context's
+    /// elements does not matter, nor does their number; it may be empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the context's dimensions are not
+    /// those of the process.
+    fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>>;
+}
+
+/// The law of further elements, given a context.
+pub trait Predictive: Debug {
+    /// log p(x | t, context) of each element of `targets` on its own, in nats per element.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the targets' dimensions are not
+    /// those of the process.
+    fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>>;
+
+    /// Joint draws of the values at `locations` `[m, d_t]`, as `[count, m, d_x]`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if `locations` is not a whole number
+    /// of rows.
+    fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>>;
+}
+
+/// A log density, and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogDensity {
+    /// log p in nats.
+    pub value: f64,
+    /// Standard error of `value`; 0 where it is exact or by quadrature.
+    pub std_error: f64,
+}
+
+/// A process whose joint densities are known in closed form.
+pub trait ExactProcess: Process {
+    /// log p(x₁, …, xₙ | t₁, …, tₙ).
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::condition`].
+    fn log_marginal(&self, set: &IndexedSet) -> Result<f64>;
+}
