@@ -5,10 +5,17 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
+mod energy_based;
+
 use std::fmt::Debug;
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
+
+pub use energy_based::{
+    EnergyBasedConfig, EnergyBasedProcess, Losses, PosteriorPooling, Prediction, StepSettings,
+    Task, TrainingMode,
+};
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

@@ -1,0 +1,182 @@
+//! The conditional energy-based process: a stochastic process by its properties, and one that
+//! learns two peaks where a Gaussian can only have one.
+
+use std::sync::Arc;
+
+use ebp::IndexedSet;
+use ebp::point::CpuBackend;
+use ebp::process::{
+    EnergyBasedConfig, EnergyBasedProcess, PosteriorPooling, Prediction, Predictive, Process,
+    StepSettings, Task, TrainingMode,
+};
+use ebp::rng::Stream;
+
+fn process(config: EnergyBasedConfig) -> EnergyBasedProcess {
+    EnergyBasedProcess::new(config, 5, Arc::new(CpuBackend::new())).unwrap()
+}
+
+/// n points of sin 2t or cos 2t, by a fair coin, with noise of standard deviation 0.1.
+fn sines(stream: Stream, n: usize) -> IndexedSet {
+    let (mut uniforms, mut normals) = (vec![0.0; 2 * n], vec![0.0; n]);
+    stream.child(0).fill_uniform(0, 0, &mut uniforms);
+    stream.child(1).fill_normal(0, 0, &mut normals);
+    let locations: Vec<f64> = uniforms[..n].iter().map(|u| 4.0 * f64::from(*u) - 2.0).collect();
+    let values = (0..n).map(|i| {
+        let t = 2.0 * locations[i];
+        let mean = if uniforms[n + i] < 0.5 { t.sin() } else { t.cos() };
+        mean + 0.1 * f64::from(normals[i])
+    });
+    IndexedSet::new(1, 1, locations.clone(), values.collect()).unwrap()
+}
+
+fn task(stream: Stream, n: usize, num_context: usize) -> Task {
+    let set = sines(stream, n);
+    let context: Vec<_> = (0..num_context).collect();
+    let target: Vec<_> = (num_context..n).collect();
+    Task { context: set.select(&context), target: set.select(&target) }
+}
+
+fn train(process: &mut EnergyBasedProcess, steps: std::ops::Range<u64>, num_steps: u64) {
+    for number in steps {
+        let stream = Stream::new(9, "train").child(number);
+        let tasks: Vec<_> = (0..8).map(|i| task(stream.child(i), 30, 3 + i as usize)).collect();
+        let settings =
+            StepSettings { number, num_steps, stream: stream.child(99), learning_rate_factor: 1.0 };
+        process.train_step(&tasks, &settings).unwrap();
+    }
+}
+
+fn variants() -> Vec<EnergyBasedConfig> {
+    let base = EnergyBasedConfig {
+        energy_widths: vec![20, 17],
+        encoder_widths: vec![19, 24],
+        ..EnergyBasedConfig::default()
+    };
+    let poolings = [
+        PosteriorPooling::Max,
+        PosteriorPooling::Mean,
+        PosteriorPooling::Sum,
+        PosteriorPooling::MaxAndMean,
+    ];
+    poolings
+        .into_iter()
+        .map(|pooling| EnergyBasedConfig { pooling, value_frequencies: 2, ..base.clone() })
+        .collect()
+}
+
+/// x from one end of the domain to the other at one location.
+fn line(t: f64, n: usize) -> (IndexedSet, f64) {
+    let width = 6.0 / n as f64;
+    let values = (0..n).map(|i| -3.0 + (i as f64 + 0.5) * width).collect();
+    (IndexedSet::new(1, 1, vec![t; n], values).unwrap(), width)
+}
+
+#[test]
+fn predictive_densities_integrate_to_one_for_any_number_of_context_elements() {
+    for config in variants() {
+        let process = process(config);
+        for num_context in [0, 1, 2, 40] {
+            let context = sines(Stream::new(1, "context"), num_context);
+            for prediction in [Prediction::Mixture, Prediction::Geometric] {
+                let (grid, width) = line(0.3, 1000);
+                let predictive = process.predict(&context, prediction).unwrap();
+                let densities = predictive.log_density(&grid).unwrap();
+                let mass: f64 = densities.iter().map(|d| d.value.exp() * width).sum();
+                // Two quadratures of a smooth density, 512 and 1000 midpoints.
+                assert!((mass - 1.0).abs() < 1e-3, "{num_context} {prediction:?}: {mass}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_the_context_does_not_matter() {
+    for config in variants() {
+        let process = process(config);
+        let context = sines(Stream::new(2, "context"), 25);
+        let shuffled: Vec<_> = (0..25).map(|i| (7 * i + 3) % 25).collect();
+        let (grid, _) = line(-1.1, 50);
+        let of =
+            |context: &IndexedSet| process.condition(context).unwrap().log_density(&grid).unwrap();
+        for (a, b) in of(&context).iter().zip(of(&context.select(&shuffled))) {
+            // Sums in another order: f32 rounding of a few dozen terms.
+            assert!((a.value - b.value).abs() < 1e-4, "{a:?} {b:?}");
+        }
+    }
+}
+
+/// The single best Gaussian per location lies 0.78 nats above the floor −0.265; a process that
+/// passes half of that has found both branches.
+#[test]
+fn a_short_training_finds_both_branches() {
+    let mut process = process(EnergyBasedConfig::default());
+    train(&mut process, 0..250, 250);
+    process.use_average().unwrap();
+    let context = sines(Stream::new(3, "context"), 15);
+    let targets = sines(Stream::new(4, "targets"), 400);
+    let predictive = process.condition(&context).unwrap();
+    let densities = predictive.log_density(&targets).unwrap();
+    let nats = -densities.iter().map(|d| d.value).sum::<f64>() / 400.0;
+    assert!(nats < -0.265 + 0.39, "{nats} nats per point");
+
+    // Draws follow the density: the share above 0 where the branches lie at ±0.7 is near half.
+    let t = 3.0 * std::f64::consts::FRAC_PI_8; // sin 2t = −cos 2t = 0.707
+    let draws = predictive.sample(&[t], 2000, Stream::new(5, "draws")).unwrap();
+    let (grid, width) = line(t, 1000);
+    let upper: f64 = predictive
+        .log_density(&grid)
+        .unwrap()
+        .iter()
+        .zip(grid.values())
+        .filter(|(_, x)| **x > 0.0)
+        .map(|(d, _)| d.value.exp() * width)
+        .sum();
+    let share = draws.iter().filter(|x| **x > 0.0).count() as f64 / 2000.0;
+    let std_error = (upper * (1.0 - upper) / 2000.0).sqrt();
+    assert!((share - upper).abs() < 4.0 * std_error + 1e-3, "{share} drawn, {upper} by density");
+    assert!((0.3..0.7).contains(&upper), "mass of the upper branch {upper}");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_bit_for_bit() {
+    for mode in [TrainingMode::FullSet, TrainingMode::Predictive] {
+        let config = EnergyBasedConfig { mode, ..EnergyBasedConfig::default() };
+        let mut whole = process(config.clone());
+        train(&mut whole, 0..6, 6);
+        let mut first = process(config.clone());
+        train(&mut first, 0..3, 6);
+        let mut second = process(config);
+        second.restore(&first.state().unwrap()).unwrap();
+        train(&mut second, 3..6, 6);
+        let (expected, found) = (whole.state().unwrap(), second.state().unwrap());
+        assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
+        for (name, tensor) in &expected {
+            let bytes = |t: &candle_core::Tensor| {
+                // f64 holds every f32 and every count exactly.
+                let wide = t.to_dtype(candle_core::DType::F64).unwrap();
+                let flat = wide.flatten_all().unwrap().to_vec1::<f64>().unwrap();
+                flat.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+            };
+            assert_eq!(bytes(tensor), bytes(&found[name]), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let config = EnergyBasedConfig { value_domain: (1.0, 1.0), ..EnergyBasedConfig::default() };
+    let error = EnergyBasedProcess::new(config, 0, Arc::new(CpuBackend::new())).unwrap_err();
+    assert_eq!(error.to_string(), "`value_domain` must be finite with low < high, found [1, 1]");
+    let mut process = process(EnergyBasedConfig::default());
+    let context = IndexedSet::new(2, 1, vec![0.0; 2], vec![0.0]).unwrap();
+    let error = process.condition(&context).unwrap_err().to_string();
+    assert!(error.contains("`context` must be locations of 1 and values of 1"), "{error}");
+    let settings = StepSettings {
+        number: 0,
+        num_steps: 1,
+        stream: Stream::new(0, "step"),
+        learning_rate_factor: 1.0,
+    };
+    let error = process.train_step(&[], &settings).unwrap_err().to_string();
+    assert_eq!(error, "`tasks` must be at least one, found 0");
+}
