@@ -1,5 +1,6 @@
 //! The conditional energy-based process: a stochastic process by its properties, and one that
 //! learns two peaks where a Gaussian can only have one.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn task(stream: Stream, n: usize, num_context: usize) -> Task {
 fn train(process: &mut EnergyBasedProcess, steps: std::ops::Range<u64>, num_steps: u64) {
     for number in steps {
         let stream = Stream::new(9, "train").child(number);
-        let tasks: Vec<_> = (0..8).map(|i| task(stream.child(i), 30, 3 + i as usize)).collect();
+        let tasks: Vec<_> =
+            (0..8_u32).map(|i| task(stream.child(u64::from(i)), 30, 3 + i as usize)).collect();
         let settings =
             StepSettings { number, num_steps, stream: stream.child(99), learning_rate_factor: 1.0 };
         process.train_step(&tasks, &settings).unwrap();
