@@ -19,6 +19,7 @@ mod linear;
 mod lstm;
 mod moving_average;
 mod parameters;
+mod planar;
 mod point_ops;
 mod spectral_norm;
 
@@ -30,6 +31,7 @@ pub use linear::{Linear, linear};
 pub use lstm::{LSTM, LSTMState, RNN, lstm};
 pub use moving_average::MovingAverage;
 pub use parameters::{Parameters, Role};
+pub use planar::{PlanarTensors, planar_flow};
 pub use point_ops::{
     LangevinSettings, LangevinTensors, LeapfrogTensors, LogPartitionTensors, PointModule,
     TensorBatch, TensorCandidates,

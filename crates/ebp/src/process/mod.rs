@@ -13,8 +13,8 @@ use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    EnergyBasedConfig, EnergyBasedProcess, Losses, PosteriorPooling, Prediction, StepSettings,
-    Task, TrainingMode,
+    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, Losses, PosteriorPooling,
+    Prediction, StepSettings, Task, TrainingMode,
 };
 
 /// A law of values at locations, ready to be conditioned.

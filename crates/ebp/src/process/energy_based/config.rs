@@ -36,6 +36,55 @@ pub enum TrainingMode {
     Predictive,
 }
 
+/// Settings of adversarial dynamics embedding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdeConfig {
+    /// Planar layers of the sampler.
+    pub num_layers: usize,
+    /// Hidden widths of the hypernetwork that writes them.
+    pub hyper_widths: Vec<usize>,
+    /// Updates of the sampler per update of the energy.
+    pub sampler_steps: usize,
+    /// Draws per target element.
+    pub num_fakes: usize,
+    /// τ: at the saddle f = τ log p + const.
+    pub temperature: f64,
+    /// The sampler's learning rate.
+    pub sampler_learning_rate: f64,
+    /// The sampler's β₁.
+    pub sampler_beta1: f64,
+    /// The sampler's learning rate never falls below this share of its start, so that it keeps
+    /// up with the energy to the end.
+    pub sampler_floor: f64,
+    /// Weight of E‖∇ₓf‖² at the draws, falling with the learning rate.
+    pub gradient_penalty: f64,
+}
+
+impl Default for AdeConfig {
+    fn default() -> Self {
+        Self {
+            num_layers: 16,
+            hyper_widths: vec![256, 256],
+            sampler_steps: 4,
+            num_fakes: 16,
+            temperature: 1.0,
+            sampler_learning_rate: 2e-3,
+            sampler_beta1: 0.5,
+            sampler_floor: 0.4,
+            gradient_penalty: 1e-3,
+        }
+    }
+}
+
+/// How the gradient of log Z is estimated; every result is labelled with it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Estimator {
+    /// Stratified candidates over the value's domain.
+    Importance,
+    /// A learned sampler in the dual form: the paper's way.
+    Ade(AdeConfig),
+}
+
 /// Settings of an [`EnergyBasedProcess`](super::EnergyBasedProcess).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnergyBasedConfig {
@@ -65,6 +114,8 @@ pub struct EnergyBasedConfig {
     pub value_domain: (f32, f32),
     /// Which θ targets are scored with.
     pub mode: TrainingMode,
+    /// How log Z is estimated in training.
+    pub estimator: Estimator,
     /// K, candidates per element for log Z in training.
     pub num_proposals: usize,
     /// κ, the weight of the KL divergence, 1 for the ELBO.
@@ -95,6 +146,7 @@ impl Default for EnergyBasedConfig {
             input_scale: 3.0,
             value_domain: (-3.0, 3.0),
             mode: TrainingMode::Predictive,
+            estimator: Estimator::Importance,
             num_proposals: 32,
             kl_weight: 1.0,
             kl_warm_up: 100,
@@ -136,6 +188,25 @@ impl EnergyBasedConfig {
         ] {
             if !(found > 0.0 && found.is_finite()) {
                 return Err(Error::invalid(field, "positive and finite", found));
+            }
+        }
+        if let Estimator::Ade(ade) = &self.estimator {
+            for (field, found) in [
+                ("num_layers", ade.num_layers),
+                ("sampler_steps", ade.sampler_steps),
+                ("num_fakes", ade.num_fakes),
+            ] {
+                if found == 0 {
+                    return Err(Error::invalid(field, "at least 1", found));
+                }
+            }
+            for (field, found) in [
+                ("temperature", ade.temperature),
+                ("sampler_learning_rate", ade.sampler_learning_rate),
+            ] {
+                if !(found > 0.0 && found.is_finite()) {
+                    return Err(Error::invalid(field, "positive and finite", found));
+                }
             }
         }
         if !(self.kl_weight >= 0.0 && self.kl_weight.is_finite()) {

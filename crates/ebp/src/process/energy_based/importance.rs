@@ -10,7 +10,7 @@ use candle_core::{Device, Tensor};
 use super::features::{Rows, push_features};
 use super::latent::Gaussians;
 use super::proposal::stratified;
-use super::{EnergyBasedProcess, Task, TrainingMode};
+use super::{EnergyBasedProcess, Estimator, Task, TrainingMode};
 use crate::nn::{TensorBatch, TensorCandidates};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
@@ -43,6 +43,16 @@ pub struct Losses {
     pub effective_candidates: f64,
     /// Euclidean norm of the gradient before clipping.
     pub gradient_norm: f64,
+    /// E_q[τ log q − f] of the sampler's last step; 0 without one.
+    pub sampler_loss: f64,
+}
+
+impl StepSettings {
+    /// Half a cosine from 1 to 0 over the run.
+    pub(super) fn schedule(&self) -> f64 {
+        let progress = self.number as f64 / self.num_steps.max(1) as f64;
+        0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos())
+    }
 }
 
 impl EnergyBasedProcess {
@@ -66,28 +76,28 @@ impl EnergyBasedProcess {
                 .posterior
                 .encode(&tasks.iter().map(|task| &task.context).collect::<Vec<_>>())?,
         };
-        let theta = posterior.draw(settings.stream.child(0))?;
         let targets: Vec<&IndexedSet> = match self.config.mode {
             TrainingMode::FullSet => all.iter().collect(),
             TrainingMode::Predictive => tasks.iter().map(|task| &task.target).collect(),
         };
-        let (nats, effective_candidates) =
-            self.negative_log_density(&targets, &theta, settings.stream.child(1))?;
-        let kl_terms = posterior.kl_terms(&prior)?;
-        let kl = (kl_terms.sum_all()? / num_sets as f64)?;
-        let num_targets: usize = targets.iter().map(|set| set.len()).sum();
         let warm_up = self.config.kl_warm_up;
         let grown = ((settings.number + 1) as f64 / warm_up.max(1) as f64).min(1.0);
         let kappa = self.config.kl_weight * grown;
+        if let Estimator::Ade(ade) = self.config.estimator.clone() {
+            return self.ade_step(&ade, &targets, (&posterior, &prior), kappa, settings);
+        }
+        let theta = posterior.draw(settings.stream.child(0))?;
+        let (nats, effective_candidates) =
+            self.negative_log_density(&targets, &theta, 1.0, settings.stream.child(1))?;
+        let kl_terms = posterior.kl_terms(&prior)?;
+        let kl = (kl_terms.sum_all()? / num_sets as f64)?;
+        let num_targets: usize = targets.iter().map(|set| set.len()).sum();
         // Per element, so that learning rates do not depend on the sets' sizes.
         let per_set = num_targets as f64 / num_sets as f64;
         let loss = (&nats + (&kl * (kappa / per_set))?)?;
 
         let gradients = loss.backward()?;
-        // Half a cosine from 1 to 0.
-        let progress = settings.number as f64 / settings.num_steps.max(1) as f64;
-        let schedule = 0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos());
-        let rate = self.config.learning_rate * schedule * settings.learning_rate_factor;
+        let rate = self.config.learning_rate * settings.schedule() * settings.learning_rate_factor;
         let step = self.adam.step(&gradients, rate)?;
         self.average.update()?;
         let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
@@ -98,14 +108,16 @@ impl EnergyBasedProcess {
             active_units: unit_kl.iter().filter(|kl| **kl > 0.01).count() as f64,
             effective_candidates,
             gradient_norm: step.gradient_norm,
+            sampler_loss: 0.0,
         })
     }
 
-    /// Mean of log Ẑ − f over all targets (a scalar tensor), and the effective candidates.
-    fn negative_log_density(
+    /// Mean of log Ẑ − f/τ over all targets (a scalar tensor), and the effective candidates.
+    pub(super) fn negative_log_density(
         &self,
         targets: &[&IndexedSet],
         theta: &Tensor,
+        temperature: f64,
         stream: Stream,
     ) -> Result<(Tensor, f64)> {
         let config = &self.config;
@@ -113,7 +125,7 @@ impl EnergyBasedProcess {
         let n = rows.offsets.num_elements();
         let elements =
             Tensor::from_vec(rows.elements, (n, self.energy.shape().element_dim()), &Device::Cpu)?;
-        let parameters = self.energy_parameters.as_tensor();
+        let parameters = &self.calibrated_parameters(temperature)?;
         let offsets = &rows.offsets;
         let batch = TensorBatch { elements: &elements, context: Some(theta), parameters, offsets };
         let values = self.energy.values(&batch)?;

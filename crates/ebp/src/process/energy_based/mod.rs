@@ -6,14 +6,17 @@
 //!
 //! f is a network over value and location with θ added at every layer, Z an integral over the
 //! value's domain. Trained by maximum likelihood with Z by stratified importance sampling
-//! (`importance.rs`); predictions normalise by quadrature (`predict.rs`).
+//! (`importance.rs`) or by the paper's learned sampler (`ade.rs`); predictions normalise by
+//! quadrature (`predict.rs`).
 
+mod ade;
 mod config;
 mod features;
 mod importance;
 mod latent;
 mod predict;
 mod proposal;
+mod sampler;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +24,12 @@ use std::sync::Arc;
 use candle_core::{Tensor, Var};
 
 use self::latent::Posterior;
+use self::sampler::Sampler;
 use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, PointModule};
 use crate::point::{MlpShape, PointBackend};
 use crate::{Error, IndexedSet, Result};
 
-pub use config::{EnergyBasedConfig, PosteriorPooling, TrainingMode};
+pub use config::{AdeConfig, EnergyBasedConfig, Estimator, PosteriorPooling, TrainingMode};
 pub use importance::{Losses, StepSettings};
 pub use predict::Prediction;
 
@@ -48,6 +52,9 @@ pub struct EnergyBasedProcess {
     energy_parameters: Var,
     adam: Adam,
     average: MovingAverage,
+    /// Only for the estimator `ade`.
+    sampler: Option<Sampler>,
+    sampler_adam: Option<Adam>,
 }
 
 impl EnergyBasedProcess {
@@ -63,19 +70,39 @@ impl EnergyBasedProcess {
     ) -> Result<Self> {
         config.check()?;
         let parameters = Parameters::new(seed);
-        let posterior =
-            Posterior::new(&config, &parameters.group("posterior"), Arc::clone(&backend))?;
+        let model = parameters.group("model");
+        let posterior = Posterior::new(&config, &model.group("posterior"), Arc::clone(&backend))?;
         let shape = MlpShape::new(config.energy())?;
-        let energy_parameters = parameters.group("energy").point_mlp("elements", &shape)?;
-        scale_inputs(&shape, &energy_parameters, config.input_scale)?;
-        let energy = PointModule::new(shape, backend);
+        let energy_parameters = model.group("energy").point_mlp("elements", &shape)?;
+        scale_range(&energy_parameters, shape.layers()[0].weight.clone(), config.input_scale)?;
+        let energy = PointModule::new(shape, Arc::clone(&backend));
         let settings = AdamConfig {
             max_gradient_norm: Some(config.max_gradient_norm),
             ..AdamConfig::default()
         };
-        let adam = Adam::new(&parameters, settings)?;
-        let average = MovingAverage::new(&parameters, config.average_decay)?;
-        Ok(Self { config, parameters, posterior, energy, energy_parameters, adam, average })
+        let (mut sampler, mut sampler_adam) = (None, None);
+        let mut beta1 = settings.beta1;
+        if let Estimator::Ade(ade) = &config.estimator {
+            let group = parameters.group("sampler");
+            sampler = Some(Sampler::new(&config, ade, &group, backend)?);
+            let settings = AdamConfig { beta1: ade.sampler_beta1, ..settings };
+            sampler_adam = Some(Adam::new(&group, settings)?);
+            // Against a moving opponent momentum overshoots.
+            beta1 = 0.0;
+        }
+        let adam = Adam::new(&model, AdamConfig { beta1, ..settings })?;
+        let average = MovingAverage::new(&model, config.average_decay)?;
+        Ok(Self {
+            config,
+            parameters,
+            posterior,
+            energy,
+            energy_parameters,
+            adam,
+            average,
+            sampler,
+            sampler_adam,
+        })
     }
 
     /// The settings.
@@ -98,6 +125,15 @@ impl EnergyBasedProcess {
         if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
     }
 
+    /// The energy's parameters, with the output divided by τ: calibrated densities are exp(f/τ).
+    fn calibrated_parameters(&self, temperature: f64) -> Result<Tensor> {
+        let flat = self.energy_parameters.as_tensor();
+        let layers = self.energy.shape().layers();
+        let start = layers[layers.len() - 1].weight.start;
+        let output = flat.narrow(0, start, flat.dim(0)? - start)?;
+        Ok(Tensor::cat(&[flat.narrow(0, 0, start)?, (output / temperature)?], 0)?)
+    }
+
     /// Everything that a later step depends on.
     ///
     /// # Errors
@@ -109,8 +145,12 @@ impl EnergyBasedProcess {
             ("adam", self.adam.export()?),
             ("average", self.average.export()?),
         ];
+        let sampler = match &self.sampler_adam {
+            Some(adam) => adam.export()?,
+            None => BTreeMap::new(),
+        };
         let mut state = BTreeMap::new();
-        for (part, tensors) in parts {
+        for (part, tensors) in parts.into_iter().chain([("sampler_adam", sampler)]) {
             state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
         }
         Ok(state)
@@ -135,8 +175,11 @@ impl EnergyBasedProcess {
                 .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
         };
         let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
+        if let Some(optimiser) = &mut self.sampler_adam {
+            optimiser.import(&take("sampler_adam")?)?;
+        }
         if let Some(part) = parts.keys().next() {
-            return Err(Error::invalid("state", "parameters, adam and average", part));
+            return Err(Error::invalid("state", "the parts of this estimator", part));
         }
         self.parameters.import(&parameters)?;
         self.adam.import(&adam)?;
@@ -144,11 +187,10 @@ impl EnergyBasedProcess {
     }
 }
 
-/// Enlarges the first layer's weights of value and location.
-fn scale_inputs(shape: &MlpShape, parameters: &Var, scale: f32) -> Result<()> {
+/// Multiplies a range of flat parameters.
+fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
     let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
-    let first = &shape.layers()[0];
-    for weight in &mut flat[first.weight.clone()] {
+    for weight in &mut flat[range] {
         *weight *= scale;
     }
     let length = flat.len();

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use candle_core::Tensor;
 
-use super::EnergyBasedProcess;
 use super::features::push_features;
 use super::importance::check_dims;
+use super::{EnergyBasedProcess, Estimator};
 use crate::point::{CandidateValues, Candidates, LogPartition, LogWeights, PointBatch, PointMlp};
 use crate::process::{LogDensity, Predictive, Process};
 use crate::rng::Stream;
@@ -36,7 +36,10 @@ const NUM_NODES: usize = 512;
 
 impl Process for EnergyBasedProcess {
     fn name(&self) -> &'static str {
-        "ebp-importance"
+        match self.config().estimator {
+            Estimator::Importance => "ebp-importance",
+            Estimator::Ade(_) => "ebp-ade",
+        }
     }
 
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
@@ -82,7 +85,11 @@ impl EnergyBasedProcess {
                 *theta = mean + log_std_dev.exp() * *theta;
             }
         }
-        let flat = self.energy_parameters.as_tensor().to_vec1::<f32>()?;
+        let temperature = match &config.estimator {
+            Estimator::Importance => 1.0,
+            Estimator::Ade(ade) => ade.temperature,
+        };
+        let flat = self.calibrated_parameters(temperature)?.to_vec1::<f32>()?;
         let energy = PointMlp::new(self.energy.shape().clone(), flat)?;
         Ok(EnergyBasedPredictive { process: self, prediction, energy, thetas })
     }
