@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use miette::{MietteHandlerOpts, Report};
 
 /// Chooses how reports look; must come before the first one is made.
-pub(crate) fn set_style() {
+pub fn set_style() {
     // Wrapping would break `--energy-widths` at its hyphens. The call fails only if a style is
     // already set, and that one serves as well.
     let _ = miette::set_hook(Box::new(|_| {
@@ -14,21 +14,26 @@ pub(crate) fn set_style() {
     }));
 }
 
+/// The exit code of a process that was interrupted: 128 and the number of SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// A command that did not finish.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// What was asked for cannot be done: exit code 2.
     Usage(Report),
     /// It was tried and went wrong: exit code 1.
     Failed(Report),
     /// The reader of stdout went away, as `head` does: nothing is wrong.
     ReaderGone,
+    /// It was asked to stop, and saved its state: exit code 130.
+    Interrupted,
 }
 
 impl Failure {
     /// Tells the user on stderr and gives the exit code.
     #[expect(clippy::print_stderr, reason = "the one place where the program says what went wrong")]
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         match self {
             Self::Usage(report) => {
                 eprintln!("{report:?}");
@@ -39,6 +44,22 @@ impl Failure {
                 ExitCode::from(1)
             }
             Self::ReaderGone => ExitCode::SUCCESS,
+            Self::Interrupted => ExitCode::from(INTERRUPTED),
+        }
+    }
+}
+
+/// What the library says about folders and settings is about what was asked for; the rest went
+/// wrong on the way.
+impl From<ebp::Error> for Failure {
+    fn from(error: ebp::Error) -> Self {
+        match error {
+            ebp::Error::Occupied { .. } => Self::Usage(miette::miette!(
+                help = "`--resume` goes on with the run, `--force` begins again in its place",
+                "{error}"
+            )),
+            ebp::Error::InvalidValue { .. } => Self::Usage(miette::miette!("{error}")),
+            _ => Self::Failed(miette::miette!("{error}")),
         }
     }
 }

@@ -1,15 +1,6 @@
 //! `ebp`, the command line of energy-based processes.
-//!
-//! `main` parses what was typed ([`args`]) and hands it to a command ([`command`]). Results go to
-//! stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 usage.
-
-mod args;
-mod command;
-mod failure;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 // glibc gives large blocks back to the system at once, and the next step pays for their page
 // faults again; mimalloc keeps them.
@@ -17,9 +8,5 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    failure::set_style();
-    match command::run(args::Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    ebp_cli::main()
 }

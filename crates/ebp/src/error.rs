@@ -1,5 +1,7 @@
 //! The one error type of the library.
 
+use std::path::PathBuf;
+
 /// What can go wrong.
 ///
 /// Every variant says which field was wrong, what was expected and what was found.
@@ -64,6 +66,47 @@ pub enum Error {
         /// Its value.
         value: f32,
     },
+    /// A training step produced a number that is NaN or infinite, and the run was told to stop or
+    /// had no rollback left.
+    #[error("step {step} diverged: `{quantity}` must be finite, found {found}; {remedy}")]
+    Diverged {
+        /// The step's number, from 0.
+        step: u64,
+        /// The first offending quantity: of the record, of a gradient or of the saved state.
+        quantity: String,
+        /// Its value, in words.
+        found: String,
+        /// What was tried, what is kept, and what to do.
+        remedy: String,
+    },
+    /// A file or folder could not be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried, such as `write`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A saved file does not hold what was written to it, or never did.
+    #[error("`{}` is damaged or was not written by this library: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A folder that should receive a new run already holds something.
+    #[error("`{}` must be empty or new, found {found}; {remedy}", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),
@@ -84,6 +127,15 @@ impl Error {
             expected: expected.into(),
             found: found.to_string(),
         }
+    }
+
+    /// What to do with an error of the file system: `.map_err(Error::io("write", path))`.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
     }
 }
 

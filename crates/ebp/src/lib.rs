@@ -1,5 +1,6 @@
 #![doc = include_str!("../../../README.md")]
 
+pub mod checkpoint;
 pub mod error;
 pub mod nn;
 pub mod point;

@@ -1,10 +1,35 @@
 //! Training: one loop for every model.
+//!
+//! ```text
+//! Trainable ── Trainer ── Event → Observer   metrics, TensorBoard, a progress bar
+//!                 │
+//!          CheckpointStore                   where it goes on after an interruption
+//! ```
+//!
+//! A [`Trainer`] takes the steps of a [`Trainable`], saves its state every so often, and watches
+//! for numbers that are not finite. A run that was stopped, killed or rolled back is bit for bit
+//! the run that its seed and configuration describe, because a step depends on nothing but the
+//! state, its number and its stream. [`RunDirectory`] is the folder where all of it is kept.
+
+mod config;
+mod loop_state;
+mod metrics;
+mod observer;
+mod run_directory;
+mod tensorboard;
+mod trainer;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use candle_core::Tensor;
 
+pub use self::config::{BestIs, OnDivergence, TrainerConfig};
+pub use self::metrics::Metrics;
+pub use self::observer::{Event, Observer, Silent, StepNumbers};
+pub use self::run_directory::{Existing, RunDescription, RunDirectory};
+pub use self::tensorboard::TensorBoard;
+pub use self::trainer::{Evaluation, Outcome, Session, Trainer};
 use crate::Result;
 use crate::rng::Stream;
 

@@ -1,0 +1,195 @@
+//! A training process that is killed, interrupted and resumed leaves the bytes of one that was
+//! left alone.
+#![cfg(unix)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use ebp::rng::Stream;
+
+const NUM_KILLS: u64 = 20;
+/// Kills come at random moments of the first so many milliseconds.
+const LONGEST_LIFE_MS: f32 = 250.0;
+/// Long enough that nobody waits for it in vain.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Settings with many checkpoints, so that many kills strike one.
+const SETTINGS: [&str; 6] = [
+    "--set",
+    "train.num_steps=3000",
+    "--set",
+    "train.checkpoint_every=20",
+    "--set",
+    "train.best_quantity=error",
+];
+
+/// The example, which cargo builds beside the tests.
+fn toy(directory: &Path, more: &[&str]) -> Command {
+    let mut program = PathBuf::from(env!("CARGO_BIN_EXE_ebp"));
+    program.set_file_name("examples");
+    program.push("toy_training");
+    let mut command = Command::new(program);
+    command.arg(directory).args(SETTINGS).args(more);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn finish(mut command: Command) -> Output {
+    let output = command.output().expect("the example is built");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
+    output
+}
+
+/// Everything that must not depend on the interruptions.
+fn results(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let checkpoints = directory.join("checkpoints");
+    let mut files = vec![directory.join("metrics.jsonl"), directory.join("config.toml")];
+    for pointer in ["last", "best"] {
+        files.push(checkpoints.join(pointer));
+        let name = fs::read_to_string(checkpoints.join(pointer)).expect("a pointer");
+        for file in ["state.safetensors", "meta.json"] {
+            files.push(checkpoints.join(name.trim()).join(file));
+        }
+    }
+    let read = |path: &PathBuf| {
+        let name = path.strip_prefix(directory).expect("a file of the run").display().to_string();
+        (name, fs::read(path).expect("a readable file"))
+    };
+    files.iter().map(read).collect()
+}
+
+fn assert_same_results(found: &Path, expected: &Path) {
+    for (found, expected) in results(found).into_iter().zip(results(expected)) {
+        assert_eq!(found.0, expected.0);
+        assert!(found.1 == expected.1, "{} differs", found.0);
+    }
+    let metrics = fs::read_to_string(found.join("metrics.jsonl")).expect("metrics");
+    for (number, line) in metrics.lines().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a JSON object");
+        assert_eq!(line["step"], number, "each step stands there once");
+    }
+    let leftovers: Vec<_> = fs::read_dir(found.join("checkpoints"))
+        .expect("checkpoints")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .filter(|name| name.starts_with('.') || name.starts_with("damaged"))
+        .collect();
+    assert!(leftovers.is_empty(), "{leftovers:?}");
+}
+
+fn wait_for_steps(directory: &Path, child: &mut Child) {
+    let started = Instant::now();
+    while fs::metadata(directory.join("metrics.jsonl")).map_or(0, |file| file.len()) == 0 {
+        assert!(started.elapsed() < PATIENCE, "no step was taken");
+        assert!(child.try_wait().expect("a child").is_none(), "ended too early");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn twenty_kills_change_no_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
+    finish(toy(&whole, &["-q"]));
+
+    let stream = Stream::new(11, "kills");
+    let mut lives = [0.0; NUM_KILLS as usize];
+    stream.fill_uniform(0, 0, &mut lives);
+    let mut num_struck = 0;
+    for life in lives {
+        let resume: &[&str] = if killed.exists() { &["--resume"] } else { &[] };
+        let mut command = toy(&killed, &[&["-q", "--delay-us", "1000"], resume].concat());
+        let mut child = command.stderr(Stdio::null()).spawn().expect("the example is built");
+        thread::sleep(Duration::from_secs_f32(life * LONGEST_LIFE_MS / 1000.0));
+        num_struck += u32::from(child.try_wait().expect("a child").is_none());
+        child.kill().expect("SIGKILL"); // kill -9
+        child.wait().expect("a dead child");
+    }
+    assert!(num_struck > 10, "most kills must meet a living process, {num_struck} did");
+    finish(toy(&killed, &["-q", "--resume"]));
+    assert_same_results(&killed, &whole);
+}
+
+#[test]
+fn an_interrupt_saves_and_the_run_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    finish(toy(&whole, &["-q"]));
+
+    let mut child = toy(&stopped, &["--delay-us", "3000"]).spawn().expect("the example is built");
+    wait_for_steps(&stopped, &mut child);
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+    let output = child.wait_with_output().expect("a child");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted and saved after step"), "{stderr}");
+
+    let refused = toy(&stopped, &[]).output().expect("the example is built");
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("found a run") && message.contains("--resume"), "{message}");
+
+    let changed = toy(&stopped, &["--resume", "--set", "learning_rate=0.5"]).output();
+    let changed = changed.expect("the example is built");
+    assert_eq!(changed.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&changed.stderr).into_owned();
+    assert!(message.contains("`learning_rate` changed"), "{message}");
+
+    let output = finish(toy(&stopped, &["--resume"]));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("going on after step"), "{stderr}");
+    assert!(stderr.contains("step 3000 of 3000") && stderr.contains("steps/s"), "{stderr}");
+    assert_same_results(&stopped, &whole);
+}
+
+#[test]
+fn a_second_interrupt_ends_the_process_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    // The second step would take an hour.
+    let mut child = toy(&run, &["-q", "--delay-us", "3600000000"]).spawn().expect("an example");
+    let started = Instant::now();
+    while !run.join("checkpoints/last").exists() {
+        assert!(started.elapsed() < PATIENCE, "the run did not begin");
+        thread::sleep(Duration::from_millis(5));
+    }
+    while child.try_wait().expect("a child").is_none() {
+        assert!(started.elapsed() < PATIENCE, "the process did not end");
+        let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        status.expect("kill runs");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(child.wait().expect("a child").code(), Some(130));
+}
+
+#[test]
+fn a_run_says_how_it_came_about_and_can_be_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let short = ["-q", "--set", "train.num_steps=50"];
+    finish(toy(&run, &short));
+    fs::write(run.join("notes.txt"), "mine").expect("a note");
+    let text = fs::read_to_string(run.join("run.json")).expect("a description");
+    let description: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(description["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(description["seed"], 1);
+    assert_eq!(description["device"], "cpu");
+    assert!(description["arguments"].to_string().contains("train.num_steps=50"));
+    let config = fs::read_to_string(run.join("config.toml")).expect("a configuration");
+    assert!(config.contains("num_steps = 50") && config.contains("learning_rate = 0.02"));
+
+    finish(toy(&run, &[&short[..], &["--force", "--set", "seed=2"]].concat()));
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    assert_eq!(metrics.lines().count(), 50);
+    assert_eq!(fs::read_to_string(run.join("notes.txt")).expect("a note"), "mine");
+
+    let other = folder.path().join("other");
+    fs::create_dir(&other).expect("a folder");
+    fs::write(other.join("thesis.tex"), "mine").expect("a file");
+    let refused = toy(&other, &["--force"]).output().expect("the example is built");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(other.join("thesis.tex").exists());
+}
