@@ -5,6 +5,8 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
+pub mod neural;
+
 use std::fmt::Debug;
 
 use crate::rng::Stream;
