@@ -5,9 +5,12 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
+mod implicit;
 pub mod neural;
 
 use std::fmt::Debug;
+
+pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
