@@ -115,18 +115,19 @@ fn an_empty_set_is_refused() {
     assert!(matches!(error, Error::EmptySet { set: 1, num_sets: 3 }), "{error}");
 }
 
-/// Where outputs tie, the first row wins: here every row is the same element.
+/// Where outputs tie, the first row wins, also among the portions of a large set that threads take:
+/// here every row is the same element.
 #[test]
 fn the_first_of_equal_elements_is_critical() {
     for activation in ACTIVATIONS {
         let config = MlpConfig { output_dim: 19, activation, ..Spec::default().config };
-        let spec = Spec { config, sizes: vec![1, 60, 7], ..Spec::default() };
+        let spec = Spec { config, sizes: vec![1, 700, 7], ..Spec::default() };
         let mut case = Case::draw(&spec).unwrap();
         let row = case.elements[..3].to_vec();
-        case.elements = row.repeat(68);
+        case.elements = row.repeat(708);
         for backend in backends() {
             let pooled = backend.pool(&case.mlp, &case.batch(), Pooling::Max).unwrap();
-            let expected = [[0_u32; 19], [1; 19], [61; 19]].concat();
+            let expected = [[0_u32; 19], [1; 19], [701; 19]].concat();
             assert_eq!(pooled.critical, expected, "{backend:?} {activation:?}");
         }
     }

@@ -7,7 +7,7 @@
 //! u(x) = f(x, t; c) − ‖x‖² / (2 s₀²),     g = clip(∇ₓ u)
 //! ```
 //!
-//! Locations t never move, nor do elements marked as fixed.
+//! Locations t never move, nor do elements marked as fixed; a fixed element keeps its momentum.
 
 use crate::error::{check_finite, check_length};
 use crate::rng::Stream;
