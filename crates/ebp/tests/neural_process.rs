@@ -64,36 +64,33 @@ fn other_dimensions_are_refused() {
     assert_eq!(error.to_string(), "`min_std_dev` must be in (0, 1), found 0");
 }
 
-/// The midpoint rule on [−20, 20] with steps of 0.02, which are fine for σ above 0.05.
+/// The midpoint rule with steps h errs by about exp(−2π²σ²/h²): steps of 0.01 are fine for every
+/// σ above the floor of 0.01.
 #[test]
 fn densities_integrate_to_one_and_draws_follow_them() {
-    let num_draws = 400;
+    let num_draws = 100;
     for process in all(Sizes { num_draws, ..SMALL }, 4) {
-        let (count, step) = (2000_u32, 0.02);
-        let nodes: Vec<f64> = (0..count).map(|k| -20.0 + step * (f64::from(k) + 0.5)).collect();
+        let (count, step) = (3000_u32, 0.01);
+        let nodes: Vec<f64> = (0..count).map(|k| -15.0 + step * (f64::from(k) + 0.5)).collect();
         let context = random_set(SMALL, 4, Stream::new(1, "context"));
         let predictive = process.condition(&context).unwrap();
         let time = 0.7;
-        let moments = |every: usize| {
-            let nodes: Vec<f64> = nodes.iter().copied().step_by(every).collect();
-            let targets = IndexedSet::new(1, 1, vec![time; nodes.len()], nodes.clone()).unwrap();
-            let densities = predictive.log_density(&targets).unwrap();
-            [0, 1, 2].map(|power| {
-                let terms = densities.iter().zip(&nodes);
-                let width = step * every as f64;
-                terms.map(|(d, x)| d.value.exp() * x.powi(power) * width).sum::<f64>()
-            })
-        };
-        let [mass, mean, square] = moments(4);
+        let targets = IndexedSet::new(1, 1, vec![time; nodes.len()], nodes.clone()).unwrap();
+        let densities = predictive.log_density(&targets).unwrap();
+        let [mass, mean, square] = [0, 1, 2].map(|power| {
+            let terms = densities.iter().zip(&nodes);
+            terms.map(|(d, x)| d.value.exp() * x.powi(power) * step).sum::<f64>()
+        });
         assert!((mass - 1.0).abs() < 1e-5, "{}: {mass}", process.name());
         let std_dev = (square - mean * mean).sqrt();
         let draws = predictive.sample(&[time], 2000, Stream::new(1, "draws")).unwrap();
         let found = draws.iter().sum::<f64>() / 2000.0;
-        // 4 standard errors of 2000 draws, and of the 400 latents behind the density.
-        let tolerance = 4.0 * std_dev * (1.0 / 2000.0 + 1.0 / 400.0_f64).sqrt();
+        // 4 standard errors of 2000 draws, and of the 100 latents behind the density.
+        let tolerance = 4.0 * std_dev * (1.0 / 2000.0 + 1.0 / 100.0_f64).sqrt();
         assert!((found - mean).abs() < tolerance, "{}: {found} {mean}", process.name());
+        // The standard deviation of 100 latents alone is off by 7 %: 4 standard errors.
         let spread = draws.iter().map(|x| (x - found) * (x - found)).sum::<f64>() / 1999.0;
-        assert!((spread.sqrt() / std_dev - 1.0).abs() < 0.2, "{}: {spread}", process.name());
+        assert!((spread.sqrt() / std_dev - 1.0).abs() < 0.3, "{}: {spread}", process.name());
     }
 }
 

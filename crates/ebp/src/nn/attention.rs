@@ -77,7 +77,7 @@ pub fn attention(
     num_heads: usize,
 ) -> Result<Tensor> {
     let width = queries.dims().last().copied().unwrap_or(0);
-    if num_heads == 0 || width == 0 || width % num_heads != 0 {
+    if num_heads == 0 || width == 0 || !width.is_multiple_of(num_heads) {
         return Err(Error::invalid("num_heads", format!("a divisor of width {width}"), num_heads));
     }
     let queries = checked("queries", queries, &[sets.num_queries(), width])?;
@@ -237,7 +237,7 @@ impl MultiHeadAttention {
     /// [`Error::InvalidValue`] if `num_heads` does not divide `width`; else as
     /// [`Parameters::trained`].
     pub fn new(parameters: &Parameters, width: usize, num_heads: usize) -> Result<Self> {
-        if num_heads == 0 || width % num_heads != 0 {
+        if num_heads == 0 || !width.is_multiple_of(num_heads) {
             let expected = format!("a divisor of width {width}");
             return Err(Error::invalid("num_heads", expected, num_heads));
         }

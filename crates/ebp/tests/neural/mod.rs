@@ -112,6 +112,21 @@ pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
     Box::new(VariationalImplicitProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
 }
 
+/// The four processes at their default settings.
+pub(crate) fn defaults(seed: u64) -> [Box<dyn Learner>; 4] {
+    let backend = || Arc::new(CpuBackend::new());
+    let conditional = ConditionalNeuralProcessConfig::default();
+    let neural = NeuralProcessConfig::default();
+    let attentive = AttentiveNeuralProcessConfig::default();
+    let implicit = VariationalImplicitProcessConfig::default();
+    [
+        Box::new(ConditionalNeuralProcess::new(conditional, seed, backend()).unwrap()),
+        Box::new(NeuralProcess::new(neural, seed, backend()).unwrap()),
+        Box::new(AttentiveNeuralProcess::new(attentive, seed, backend()).unwrap()),
+        Box::new(VariationalImplicitProcess::new(implicit, seed, backend()).unwrap()),
+    ]
+}
+
 /// Every process in every variant.
 pub(crate) fn all(sizes: Sizes, seed: u64) -> Vec<Box<dyn Learner>> {
     vec![
@@ -156,9 +171,8 @@ pub(crate) fn curve_set(curve: Curve, n: usize, stream: Stream) -> IndexedSet {
     let times: Vec<f64> = uniform[..n].iter().map(|&u| 4.0 * f64::from(u) - 2.0).collect();
     let values = times.iter().enumerate().map(|(i, t)| {
         let clean = match curve {
-            Curve::Sine => (2.0 * t).sin(),
             Curve::TwoBranches if uniform[n + i] < 0.5 => (2.0 * t).cos(),
-            Curve::TwoBranches => (2.0 * t).sin(),
+            Curve::Sine | Curve::TwoBranches => (2.0 * t).sin(),
             Curve::Phase => (2.0 * t + TAU * f64::from(uniform[2 * n])).sin(),
         };
         clean + 0.1 * f64::from(noise[i])

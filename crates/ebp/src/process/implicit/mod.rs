@@ -64,7 +64,7 @@ impl Default for VariationalImplicitProcessConfig {
             hidden_widths: vec![50, 50],
             activation: Activation::Tanh,
             num_functions: 20,
-            initial_weight_std_dev: 0.3,
+            initial_weight_std_dev: 0.1,
             initial_noise_std_dev: 0.5,
             min_noise_std_dev: 0.01,
             adam: AdamConfig { max_gradient_norm: Some(10.0), ..AdamConfig::default() },

@@ -103,6 +103,7 @@ impl Model {
                 activation: network.activation,
                 ..MlpConfig::default()
             },
+            network.location_dim,
         )?;
         let trained = Trained::new(builder.parameters, network.adam)?;
         let predictive_stream = Stream::new(seed, "predictive");

@@ -9,8 +9,8 @@ use crate::point::{MlpConfig, MlpShape, PointBackend, Pooling};
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
-/// What an element's own numbers weigh at the start, whatever the size of the context beside
-/// them: the first layer's weights are N(0, gain²/d).
+/// What an element's own d numbers weigh at the start, whatever the size of the context and of
+/// the representation beside them: the first layer's weights for them are N(0, gain²/d).
 ///
 /// [`PointMlp::random`](crate::point::PointMlp::random) counts the context into the fan-in, so
 /// that a location of one number next to a context of 128 would hardly be seen, and training
@@ -30,12 +30,13 @@ impl Builder {
         Self { parameters: Parameters::new(seed), seed, backend }
     }
 
-    /// A network whose flat parameters are called `name`.
-    pub(super) fn network(&self, name: &str, config: MlpConfig) -> Result<Network> {
+    /// A network whose flat parameters are called `name`. The first `num_own` numbers of an
+    /// element are its own; the others were computed by another network.
+    pub(super) fn network(&self, name: &str, config: MlpConfig, num_own: usize) -> Result<Network> {
         let shape = MlpShape::new(config)?;
         let parameters = self.parameters.point_mlp(name, &shape)?;
         let biases = Stream::new(self.seed, &format!("{name}.biases"));
-        spread_first_layer(&shape, &parameters, biases)?;
+        spread_first_layer(&shape, &parameters, num_own, biases)?;
         let module = PointModule::new(shape, Arc::clone(&self.backend));
         Ok(Network { module, parameters })
     }
@@ -83,17 +84,25 @@ impl Network {
     }
 }
 
-/// Gives the first layer weights of standard deviation gain/√d and biases of standard deviation
-/// gain, so that its units bend at different places rather than all at 0.
-fn spread_first_layer(shape: &MlpShape, variable: &Var, stream: Stream) -> Result<()> {
+/// Gives the first layer weights of standard deviation gain/√d for an element's own d numbers, and
+/// biases of standard deviation gain, so that its units bend at different places rather than all
+/// at 0. Other weights stay as they are.
+fn spread_first_layer(
+    shape: &MlpShape,
+    variable: &Var,
+    num_own: usize,
+    stream: Stream,
+) -> Result<()> {
     let layer = &shape.layers()[0];
     let mut values = variable.to_vec1::<f32>()?;
     let context = layer.context_weight.as_ref().map_or(0, |_| shape.config().context_dim);
     let is_rectified = shape.layers().len() > 1 && shape.config().activation.is_piecewise_linear();
     let found = (if is_rectified { 2.0 } else { 1.0 } / (layer.inputs + context) as f32).sqrt();
-    let wanted = INPUT_GAIN / (layer.inputs as f32).sqrt();
-    for weight in &mut values[layer.weight.clone()] {
-        *weight *= wanted / found;
+    let wanted = INPUT_GAIN / (num_own as f32).sqrt();
+    for row in values[layer.weight.clone()].chunks_exact_mut(layer.inputs) {
+        for weight in &mut row[..num_own] {
+            *weight *= wanted / found;
+        }
     }
     let biases = &mut values[layer.bias.clone()];
     stream.fill_normal(0, 0, biases);

@@ -35,6 +35,7 @@ impl Encoder {
                 activation: config.activation,
                 ..MlpConfig::default()
             },
+            config.value_dim + config.location_dim,
         )?;
         let self_attention = match num_self_heads {
             Some(num_heads) => {
@@ -162,6 +163,7 @@ impl AttentionPath {
                     activation: config.activation,
                     ..MlpConfig::default()
                 },
+                config.location_dim,
             )?,
             cross: MultiHeadAttention::new(&group, width, attention.num_heads)?,
         })

@@ -17,6 +17,7 @@ pub(super) struct Ragged {
 impl Ragged {
     pub(super) fn new(sets: &[IndexedSet]) -> Result<Self> {
         let sizes: Vec<_> = sets.iter().map(IndexedSet::len).collect();
+        let width = sets.first().map_or(1, |set| set.value_dim() + set.location_dim());
         let mut numbers = Vec::new();
         for set in sets {
             for index in 0..set.len() {
@@ -24,12 +25,11 @@ impl Ragged {
             }
         }
         let total: usize = sizes.iter().sum();
-        let filled = match total {
-            0 => None,
-            _ => {
-                let offsets = SetOffsets::from_sizes(sizes.iter().copied().filter(|&n| n > 0))?;
-                Some((host_tensor(&numbers, numbers.len() / total)?, offsets))
-            }
+        let filled = if total == 0 {
+            None
+        } else {
+            let offsets = SetOffsets::from_sizes(sizes.iter().copied().filter(|&n| n > 0))?;
+            Some((host_tensor(&numbers, width)?, offsets))
         };
         Ok(Self { sizes, filled })
     }
@@ -128,7 +128,7 @@ mod tests {
         let config =
             MlpConfig { value_dim: 1, location_dim: 1, context_dim: 0, ..MlpConfig::default() };
         let builder = Builder::new(1, Arc::new(CpuBackend::new()));
-        let network = builder.network("a", config).unwrap();
+        let network = builder.network("a", config, 2).unwrap();
         let empty = IndexedSet::empty(1, 1).unwrap();
         let one = IndexedSet::new(1, 1, vec![0.5], vec![2.0]).unwrap();
         let two = IndexedSet::new(1, 1, vec![1.0, -1.0], vec![3.0, 4.0]).unwrap();
