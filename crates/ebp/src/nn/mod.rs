@@ -11,6 +11,7 @@
 //! random numbers. Everything is f32 on the host.
 
 mod adam;
+mod attention;
 mod batch_norm;
 mod flat;
 mod host;
@@ -24,6 +25,7 @@ mod point_ops;
 mod spectral_norm;
 
 pub use adam::{Adam, AdamConfig, AdamStep};
+pub use attention::{AttentionSets, MultiHeadAttention, attention};
 pub use batch_norm::{BatchNorm, BatchNormConfig, batch_norm};
 pub use flat::{LayerTensors, layer_tensors};
 pub use initialise::Initialiser;

@@ -6,8 +6,12 @@
 //! [`ExactProcess`].
 
 mod energy_based;
+mod implicit;
+pub mod neural;
 
 use std::fmt::Debug;
+
+pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};

@@ -1,0 +1,220 @@
+//! All trained processes behind one interface, and sets to train them on.
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+use candle_core::Tensor;
+use ebp::nn::AdamConfig;
+use ebp::point::{Activation, CpuBackend};
+use ebp::process::neural::{
+    AttentionConfig, AttentiveNeuralProcess, AttentiveNeuralProcessConfig,
+    ConditionalNeuralProcess, ConditionalNeuralProcessConfig, LatentConfig, Losses, NetworkConfig,
+    NeuralProcess, NeuralProcessConfig, TaskBatch, Tasks,
+};
+use ebp::process::{Process, VariationalImplicitProcess, VariationalImplicitProcessConfig};
+use ebp::rng::Stream;
+use ebp::{IndexedSet, Result};
+
+/// A process that learns from tasks.
+pub(crate) trait Learner: Process {
+    fn train_step(&mut self, batch: &TaskBatch<'_>, stream: Stream, rate: f64) -> Result<Losses>;
+    fn state(&self) -> Result<BTreeMap<String, Tensor>>;
+    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
+}
+
+macro_rules! learner {
+    ($($process:ty),*) => {$(
+        impl Learner for $process {
+            fn train_step(
+                &mut self,
+                batch: &TaskBatch<'_>,
+                stream: Stream,
+                rate: f64,
+            ) -> Result<Losses> {
+                <$process>::train_step(self, batch, stream, rate)
+            }
+
+            fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+                <$process>::state(self)
+            }
+
+            fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+                <$process>::restore(self, state)
+            }
+        }
+    )*};
+}
+
+learner!(
+    ConditionalNeuralProcess,
+    NeuralProcess,
+    AttentiveNeuralProcess,
+    VariationalImplicitProcess
+);
+
+/// The sizes of a test.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) location_dim: usize,
+    pub(crate) value_dim: usize,
+    pub(crate) width: usize,
+    pub(crate) num_draws: usize,
+}
+
+pub(crate) const SMALL: Sizes = Sizes { location_dim: 1, value_dim: 1, width: 16, num_draws: 4 };
+
+fn network(sizes: Sizes) -> NetworkConfig {
+    let Sizes { location_dim, value_dim, width, .. } = sizes;
+    NetworkConfig {
+        location_dim,
+        value_dim,
+        encoder_widths: vec![width],
+        representation_dim: width,
+        decoder_widths: vec![width, width],
+        ..NetworkConfig::default()
+    }
+}
+
+fn latent(sizes: Sizes) -> LatentConfig {
+    LatentConfig { latent_dim: 4, num_draws: sizes.num_draws }
+}
+
+pub(crate) fn conditional(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
+    let config = ConditionalNeuralProcessConfig { network: network(sizes) };
+    Box::new(ConditionalNeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+}
+
+pub(crate) fn neural(sizes: Sizes, seed: u64, has_deterministic_path: bool) -> Box<dyn Learner> {
+    let (network, latent) = (network(sizes), latent(sizes));
+    let config = NeuralProcessConfig { network, latent, has_deterministic_path };
+    Box::new(NeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+}
+
+pub(crate) fn attentive(sizes: Sizes, seed: u64, has_self_attention: bool) -> Box<dyn Learner> {
+    let attention =
+        AttentionConfig { num_heads: 4, embedding_widths: vec![sizes.width], has_self_attention };
+    let (network, latent) = (network(sizes), latent(sizes));
+    let config = AttentiveNeuralProcessConfig { network, latent, attention };
+    Box::new(AttentiveNeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+}
+
+pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
+    let config = VariationalImplicitProcessConfig {
+        location_dim: sizes.location_dim,
+        value_dim: sizes.value_dim,
+        hidden_widths: vec![sizes.width, sizes.width],
+        activation: Activation::Tanh,
+        num_functions: 8,
+        adam: AdamConfig::default(),
+        ..VariationalImplicitProcessConfig::default()
+    };
+    Box::new(VariationalImplicitProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+}
+
+/// The four processes at their default settings.
+pub(crate) fn defaults(seed: u64) -> [Box<dyn Learner>; 4] {
+    let backend = || Arc::new(CpuBackend::new());
+    let conditional = ConditionalNeuralProcessConfig::default();
+    let neural = NeuralProcessConfig::default();
+    let attentive = AttentiveNeuralProcessConfig::default();
+    let implicit = VariationalImplicitProcessConfig::default();
+    [
+        Box::new(ConditionalNeuralProcess::new(conditional, seed, backend()).unwrap()),
+        Box::new(NeuralProcess::new(neural, seed, backend()).unwrap()),
+        Box::new(AttentiveNeuralProcess::new(attentive, seed, backend()).unwrap()),
+        Box::new(VariationalImplicitProcess::new(implicit, seed, backend()).unwrap()),
+    ]
+}
+
+/// Every process in every variant.
+pub(crate) fn all(sizes: Sizes, seed: u64) -> Vec<Box<dyn Learner>> {
+    vec![
+        conditional(sizes, seed),
+        neural(sizes, seed, false),
+        neural(sizes, seed, true),
+        attentive(sizes, seed, false),
+        attentive(sizes, seed, true),
+        implicit(sizes, seed),
+    ]
+}
+
+/// A set of any dimensions with normal entries.
+pub(crate) fn random_set(sizes: Sizes, n: usize, stream: Stream) -> IndexedSet {
+    let draw = |count: usize, step| {
+        let mut numbers = vec![0.0; count];
+        stream.fill_normal(step, 0, &mut numbers);
+        numbers.into_iter().map(f64::from).collect::<Vec<_>>()
+    };
+    let Sizes { location_dim, value_dim, .. } = sizes;
+    IndexedSet::new(location_dim, value_dim, draw(n * location_dim, 0), draw(n * value_dim, 1))
+        .unwrap()
+}
+
+/// What the value at a time is, before noise.
+#[derive(Clone, Copy)]
+pub(crate) enum Curve {
+    /// sin 2t.
+    Sine,
+    /// sin 2t or cos 2t, by a fair coin per element.
+    TwoBranches,
+    /// sin(2t + φ), φ ~ U(0, 2π) per set.
+    Phase,
+}
+
+/// A set of `n` elements: t ~ U(−2, 2), x = curve + 0.1 ε.
+pub(crate) fn curve_set(curve: Curve, n: usize, stream: Stream) -> IndexedSet {
+    let mut uniform = vec![0.0; 2 * n + 1];
+    stream.child(0).fill_uniform(0, 0, &mut uniform);
+    let mut noise = vec![0.0; n];
+    stream.child(1).fill_normal(0, 0, &mut noise);
+    let times: Vec<f64> = uniform[..n].iter().map(|&u| 4.0 * f64::from(u) - 2.0).collect();
+    let values = times.iter().enumerate().map(|(i, t)| {
+        let clean = match curve {
+            Curve::TwoBranches if uniform[n + i] < 0.5 => (2.0 * t).cos(),
+            Curve::Sine | Curve::TwoBranches => (2.0 * t).sin(),
+            Curve::Phase => (2.0 * t + TAU * f64::from(uniform[2 * n])).sin(),
+        };
+        clean + 0.1 * f64::from(noise[i])
+    });
+    let values = values.collect();
+    IndexedSet::new(1, 1, times, values).unwrap()
+}
+
+/// Trains on fresh batches of `num_sets` sets of 30, with contexts of 3 to 29 and a learning rate
+/// that falls to 0 along a cosine; returns the losses of each step.
+pub(crate) fn train(
+    learner: &mut dyn Learner,
+    curve: Curve,
+    num_steps: u64,
+    num_sets: u64,
+    rate: f64,
+) -> Vec<Losses> {
+    let data = Stream::new(1, "data");
+    (0..num_steps)
+        .map(|step| {
+            let stream = data.child(step);
+            let sets: Vec<_> =
+                (0..num_sets).map(|set| curve_set(curve, 30, stream.child(set))).collect();
+            let tasks = Tasks::split(&sets, 3..=29, stream.child(1000)).unwrap();
+            let angle = 0.5 * TAU * step as f64 / num_steps as f64;
+            let rate = rate * 0.5 * (1.0 + angle.cos());
+            learner.train_step(&tasks.batch(), stream.child(1001), rate).unwrap()
+        })
+        .collect()
+}
+
+/// Mean log density of 30 fresh targets given 15 context elements, over `num_sets` sets: nats
+/// per point.
+pub(crate) fn evaluate(learner: &dyn Learner, curve: Curve, num_sets: u64) -> f64 {
+    let stream = Stream::new(2, "test");
+    let mut sum = 0.0;
+    for set in 0..num_sets {
+        let all = curve_set(curve, 45, stream.child(set));
+        let context = all.select(&(0..15).collect::<Vec<_>>());
+        let target = all.select(&(15..45).collect::<Vec<_>>());
+        let densities = learner.condition(&context).unwrap().log_density(&target).unwrap();
+        sum += densities.iter().map(|density| density.value).sum::<f64>();
+    }
+    sum / (30 * num_sets) as f64
+}
