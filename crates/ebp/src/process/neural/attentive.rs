@@ -80,6 +80,9 @@ impl AttentiveNeuralProcess {
     /// One step along the evidence bound of the targets given their contexts; z comes from
     /// `stream`.
     ///
+    /// On curves of order 1, 500 to 1000 steps of 16 sets suffice, with a learning rate that falls
+    /// from 3e-3 to 0 along a cosine.
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the tasks do not fit the process,

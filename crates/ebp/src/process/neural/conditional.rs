@@ -74,6 +74,9 @@ impl ConditionalNeuralProcess {
     /// One step of maximum likelihood of the targets given their contexts. It draws nothing from
     /// `stream`, which is there so that all processes are trained alike.
     ///
+    /// On curves of order 1, 500 to 1000 steps of 16 sets suffice, with a learning rate that falls
+    /// from 3e-3 to 0 along a cosine.
+    ///
     /// # Errors
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the tasks do not fit the process,
