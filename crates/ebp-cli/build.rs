@@ -24,13 +24,13 @@ fn embed_presets(folder: &Path) -> io::Result<()> {
         }
     }
     files.sort();
-    let entries: String = files
+    let entries: Vec<_> = files
         .iter()
         .filter_map(|path| Some((path.file_stem()?.to_str()?, path.to_str()?)))
-        .map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),\n"))
+        .map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),"))
         .collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("presets.rs"), format!("&[\n{entries}]\n"))
+    fs::write(out.join("presets.rs"), format!("&[\n{}\n]\n", entries.join("\n")))
 }
 
 /// Sets `EBP_COMMIT` if the source lies in a git repository and git is there.

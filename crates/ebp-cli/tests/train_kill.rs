@@ -9,11 +9,11 @@ use std::{fs, thread};
 
 use ebp::rng::Stream;
 
-const NUM_KILLS: u64 = 20;
+const NUM_KILLS: usize = 20;
 /// Kills come at random moments of the first so many milliseconds.
 const LONGEST_LIFE_MS: f32 = 250.0;
 /// Long enough that nobody waits for it in vain.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Settings with many checkpoints, so that many kills strike one.
 const SETTINGS: [&str; 6] = [
@@ -25,7 +25,7 @@ const SETTINGS: [&str; 6] = [
     "train.best_quantity=error",
 ];
 
-/// The example, which cargo builds beside the tests.
+/// The example. `cargo test` builds it; `cargo test --test train_kill` needs `--examples` too.
 fn toy(directory: &Path, more: &[&str]) -> Command {
     let mut program = PathBuf::from(env!("CARGO_BIN_EXE_ebp"));
     program.set_file_name("examples");
@@ -95,7 +95,7 @@ fn twenty_kills_change_no_byte() {
     finish(toy(&whole, &["-q"]));
 
     let stream = Stream::new(11, "kills");
-    let mut lives = [0.0; NUM_KILLS as usize];
+    let mut lives = [0.0; NUM_KILLS];
     stream.fill_uniform(0, 0, &mut lives);
     let mut num_struck = 0;
     for life in lives {

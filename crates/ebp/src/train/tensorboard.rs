@@ -177,13 +177,12 @@ mod tests {
 
     #[test]
     fn varints_are_those_of_the_protocol_buffer_guide() {
-        for (value, expected) in
-            [(0, &[0_u8][..]), (1, &[1]), (150, &[0x96, 0x01]), (u64::MAX, &[0xff; 10])]
-        {
+        let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        let cases = [(0, &[0_u8][..]), (1, &[1]), (150, &[0x96, 0x01]), (u64::MAX, &largest)];
+        for (value, expected) in cases {
             let mut out = Vec::new();
             push_varint(&mut out, value);
-            let length = out.len();
-            assert_eq!(out[..length - 1], expected[..length - 1]);
+            assert_eq!(out, expected);
         }
     }
 
@@ -199,9 +198,6 @@ mod tests {
     /// whose first message has 24 bytes.
     #[test]
     fn the_mask_rotates_and_adds() {
-        let crc = crc32c(&[&24_u64.to_le_bytes()]);
-        let expected = ((crc >> 15) | (crc << 17)).wrapping_add(0xa282_ead8);
-        assert_eq!(masked(&24_u64.to_le_bytes()), expected.to_le_bytes());
         assert_eq!(masked(&24_u64.to_le_bytes()), [0xa3, 0x7f, 0x4b, 0x22]);
     }
 }

@@ -52,6 +52,7 @@ impl Toy {
     }
 
     /// Distance of the parameters from the truth.
+    #[allow(dead_code, reason = "not every test asks")]
     pub(crate) fn error(&self) -> Result<f64> {
         let slope = f64::from(self.slope.to_vec1::<f32>()?[0]);
         let offset = f64::from(self.offset.to_vec1::<f32>()?[0]);
