@@ -64,6 +64,20 @@ pub enum Error {
         /// Its value.
         value: f32,
     },
+    /// A covariance has no Cholesky factor, whatever jitter is added to its diagonal.
+    #[error(
+        "the covariance must be positive definite, found a pivot that is not positive in row {row} \
+         of {dim} even with jitter {jitter} on the diagonal; raise the noise variance, merge \
+         repeated locations or shorten the length scale"
+    )]
+    NotPositiveDefinite {
+        /// The row whose pivot failed last.
+        row: usize,
+        /// The dimension of the matrix.
+        dim: usize,
+        /// The largest jitter that was tried.
+        jitter: f64,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),

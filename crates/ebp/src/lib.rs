@@ -1,6 +1,8 @@
 #![doc = include_str!("../../../README.md")]
 
 pub mod error;
+pub mod kernel;
+pub mod linalg;
 pub mod nn;
 pub mod point;
 pub mod process;

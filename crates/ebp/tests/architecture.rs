@@ -17,8 +17,8 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// Names that `lib.rs` re-exports at the root, and where they live.
-const ROOT_NAMES: [(&str, &str); 3] =
-    [("Error", "error"), ("Result", "error"), ("SetOffsets", "set")];
+const ROOT_NAMES: [(&str, &str); 4] =
+    [("Error", "error"), ("Result", "error"), ("IndexedSet", "set"), ("SetOffsets", "set")];
 
 /// The only folder with unsafe code: SIMD intrinsics.
 const UNSAFE_FOLDER: &str = "point/cpu";
