@@ -110,7 +110,7 @@ mod tests {
     /// Γ(b + 3)/Γ(b) = b (b + 1) (b + 2).
     #[test]
     fn ratios_keep_their_digits() {
-        for b in [0.3, 2.0, 11.9, 12.1, 100.0, 1e5, 1e9] {
+        for b in [0.3_f64, 2.0, 11.9, 12.1, 100.0, 1e5, 1e9] {
             let expected = (b * (b + 1.0) * (b + 2.0)).ln();
             let found = ln_gamma_ratio(b + 3.0, b);
             assert!((found - expected).abs() < 1e-13 * expected.abs().max(10.0), "{b}: {found}");
