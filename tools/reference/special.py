@@ -8,7 +8,7 @@ import scipy
 from rust_literal import rust
 from scipy.special import digamma, gammaln
 
-POINTS = [0.01, 0.3, 1.5, 2.25, 3.0, 7.7, 11.99, 12.5, 123.456, 54321.0]
+POINTS = [0.01, 0.3, 1.5, 2.25, 3.5, 7.7, 11.99, 12.5, 123.456, 54321.0]
 
 
 def main():

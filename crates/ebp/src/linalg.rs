@@ -324,7 +324,7 @@ mod tests {
             let mut b = Matrix::from_rows(1, &product_with(&k, &x));
             let rows = b.entries().to_vec();
             let cholesky = Cholesky::new(Matrix::zeros(dim, dim), well_conditioned).unwrap();
-            assert_eq!(cholesky.jitter(), 0.0);
+            assert!(cholesky.jitter().abs() < f64::MIN_POSITIVE);
             cholesky.solve_lower(&mut b);
             cholesky.solve_upper(&mut b);
             // The condition number is below 10, so errors are a few roundings.
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn the_empty_matrix_has_determinant_one() {
         let cholesky = Cholesky::new(Matrix::zeros(0, 0), |_| {}).unwrap();
-        assert_eq!(cholesky.log_determinant(), 0.0);
+        assert!(cholesky.log_determinant().abs() < f64::MIN_POSITIVE);
         cholesky.solve_lower(&mut Matrix::zeros(0, 1));
         cholesky.into_inverse(Matrix::zeros(0, 0));
     }
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn log_sum_exp_keeps_infinities_and_nan() {
-        assert_eq!(log_sum_exp(&[f64::NEG_INFINITY; 2]), f64::NEG_INFINITY);
-        assert_eq!(log_sum_exp(&[f64::INFINITY, 0.0]), f64::INFINITY);
+        assert!(log_sum_exp(&[f64::NEG_INFINITY; 2]) < f64::MIN);
+        assert!(log_sum_exp(&[f64::INFINITY, 0.0]) > f64::MAX);
         assert!(log_sum_exp(&[f64::NAN, f64::INFINITY]).is_nan());
         assert!(log_sum_exp(&[f64::NAN, 0.0]).is_nan());
         assert!((log_sum_exp(&[0.0, 1.0]) - (1.0 + 1_f64.exp()).ln()).abs() < 1e-15);

@@ -2,6 +2,7 @@
 //!
 //! The numbers were printed by `python tools/reference/exact_process.py` with scikit-learn 1.9.1,
 //! SciPy 1.17.1 and NumPy 2.4.6.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ebp::IndexedSet;
 use ebp::kernel::{Kernel, Matern, Periodic, Rbf, Smoothness};

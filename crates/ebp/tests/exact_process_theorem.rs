@@ -6,6 +6,7 @@
 //! x = √(β(ν − 2)/γ) (θᵀφ(t) + σξ), it is the Student-t process, whatever γ.
 //!
 //! Integrals are trapezoidal sums, which converge geometrically for such integrands.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ebp::kernel::Kernel;
 use ebp::linalg::log_sum_exp;

@@ -125,7 +125,9 @@ impl Covariance {
                 let j = task * COLUMNS + offset;
                 // Entries below the diagonal stand for two: ½ · 2 W_ij there, ½ W_jj on it.
                 let column = &mut column[j..];
-                column.iter_mut().for_each(|entry| *entry *= -num_outputs);
+                for entry in &mut *column {
+                    *entry *= -num_outputs;
+                }
                 for (d, scale) in scales.iter().enumerate() {
                     let a = &weights.column(d)[j..];
                     let factor = scale * a[0];

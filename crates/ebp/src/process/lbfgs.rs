@@ -154,7 +154,9 @@ impl Memory {
         }
         if let Some((_, y, inverse)) = self.pairs.back() {
             let scale = 1.0 / (inverse * dot(y, y));
-            direction.iter_mut().for_each(|d| *d *= scale);
+            for d in &mut direction {
+                *d *= scale;
+            }
         }
         for ((s, y, inverse), factor) in self.pairs.iter().zip(factors.into_iter().rev()) {
             let correction = factor - inverse * dot(y, &direction);
