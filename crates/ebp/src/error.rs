@@ -106,6 +106,19 @@ pub enum Error {
         found: String,
         /// What to do about it.
         remedy: &'static str,
+    /// A covariance has no Cholesky factor, whatever jitter is added to its diagonal.
+    #[error(
+        "the covariance must be positive definite, found a pivot that is not positive in row {row} \
+         of {dim} even with jitter {jitter} on the diagonal; raise the noise variance, merge \
+         repeated locations or shorten the length scale"
+    )]
+    NotPositiveDefinite {
+        /// The row whose pivot failed last.
+        row: usize,
+        /// The dimension of the matrix.
+        dim: usize,
+        /// The largest jitter that was tried.
+        jitter: f64,
     },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]

@@ -2,6 +2,8 @@
 
 pub mod checkpoint;
 pub mod error;
+pub mod kernel;
+pub mod linalg;
 pub mod nn;
 pub mod point;
 pub mod process;

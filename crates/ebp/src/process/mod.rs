@@ -12,6 +12,20 @@ pub mod neural;
 use std::fmt::Debug;
 
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
+mod covariance;
+mod draw;
+mod exact;
+mod gaussian;
+mod lbfgs;
+mod special;
+mod student_t;
+
+use std::fmt::Debug;
+
+pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
+pub use gaussian::{GaussianPredictive, GaussianProcess};
+pub use lbfgs::Stop;
+pub use student_t::{StudentTPredictive, StudentTProcess};
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
