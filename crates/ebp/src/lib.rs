@@ -1,6 +1,8 @@
 #![doc = include_str!("../../../README.md")]
 
+pub mod data;
 pub mod error;
+pub mod metric;
 pub mod nn;
 pub mod point;
 pub mod process;
