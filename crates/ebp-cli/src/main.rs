@@ -6,6 +6,8 @@
 mod args;
 mod command;
 mod failure;
+#[allow(dead_code, reason = "drawn by the commands that evaluate models")]
+mod picture;
 
 use std::process::ExitCode;
 

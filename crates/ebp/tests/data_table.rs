@@ -12,7 +12,7 @@ fn parse(text: impl AsRef<[u8]>) -> Result<Vec<NamedSet>> {
 }
 
 fn message(text: impl AsRef<[u8]>) -> String {
-    parse(text).unwrap_err().to_string()
+    parse(text).expect_err("an error").to_string()
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_is_wrong_is_named_with_its_place() {
         let found = message(text);
         assert!(found.contains(expected), "{}: {found}", String::from_utf8_lossy(text));
     }
-    let endless = [b"t,x\n".as_slice(), &[b'1'; 3 << 20]].concat();
+    let endless = [b"t,x\n".as_slice(), &b"1".repeat(3 << 20)].concat();
     assert!(message(endless).contains("line 2"));
     let unclosed = [b"t,x\n\"".as_slice(), &b"1,2\n".repeat(1 << 19)].concat();
     assert!(message(unclosed).contains("found none for a megabyte"));
@@ -114,7 +114,7 @@ fn named_sets() -> impl Strategy<Value = Vec<NamedSet>> {
         let set = (1..5_usize).prop_flat_map(move |n| {
             let numbers = |count| prop::collection::vec(number(), count);
             (numbers(n * d_t), numbers(n * d_x))
-                .prop_map(move |(t, x)| IndexedSet::new(d_t, d_x, t, x).unwrap())
+                .prop_map(move |(t, x)| IndexedSet::new(d_t, d_x, t, x).expect("a set"))
         });
         prop::collection::btree_map(name.clone(), set, 1..4)
             .prop_map(|sets| sets.into_iter().map(|(name, set)| NamedSet { name, set }).collect())
