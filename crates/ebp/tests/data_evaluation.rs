@@ -2,7 +2,7 @@
 
 use ebp::data::CurveFamily;
 use ebp::metric::predictive::{
-    Evaluation, coverage, cross_entropy, held_out, peak_mass, reference,
+    Evaluation, best_prediction, coverage, cross_entropy, held_out, peak_mass,
 };
 use ebp::process::{LogDensity, Predictive, Process};
 use ebp::rng::Stream;
@@ -105,12 +105,12 @@ fn one_gaussian_pays_the_bound() {
 /// With a latent the best prediction pays for what the context leaves open, the less the more it
 /// is told, and no prediction is better.
 #[test]
-fn the_reference_is_the_best_prediction() {
+fn the_best_prediction_pays_for_what_the_context_leaves_open() {
     for family in [CurveFamily::Phase, CurveFamily::Gp] {
         let few = Evaluation { num_sets: 8, num_locations: 20, ..evaluation(family) };
         let at = |num_context| Evaluation { num_context, ..few };
         let excess: Vec<f64> =
-            [0, 5, 30].iter().map(|&n| reference(&at(n)).unwrap().excess).collect();
+            [0, 5, 30].iter().map(|&n| best_prediction(&at(n)).unwrap().excess).collect();
         assert!(excess[0] > excess[1] && excess[1] > excess[2] && excess[2] > 0.0, "{excess:?}");
         let told = cross_entropy(&Fake::Bayes(family), &at(5)).unwrap();
         assert!((told.excess - excess[1]).abs() < 1e-12, "{told:?}");

@@ -5,7 +5,7 @@ use crate::{Error, Result};
 /// L with A = L Lᵀ.
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
-    /// Row i holds L[i][0..=i].
+    /// Row i holds `L[i][0..=i]`.
     rows: Vec<Vec<f64>>,
 }
 

@@ -11,7 +11,7 @@
 //! [`cross_entropy`] takes them by quadrature over (t, x), so only the choice of sets is random.
 //! Both subtract the true law on the very same elements, which removes most of the noise. The
 //! excess is measured from the law that knows the latent; where sets have one, part of the excess
-//! is what the context leaves open, and [`reference`] says how much by giving the best possible
+//! is what the context leaves open, and [`best_prediction`] says how much by giving the best possible
 //! prediction in the place of a model.
 
 mod calibration;
@@ -106,7 +106,7 @@ pub fn cross_entropy(process: &dyn Process, evaluation: &Evaluation) -> Result<S
 /// # Errors
 ///
 /// [`Error::InvalidValue`] if a count is too small.
-pub fn reference(evaluation: &Evaluation) -> Result<Score> {
+pub fn best_prediction(evaluation: &Evaluation) -> Result<Score> {
     evaluation.score(|law, context, _| {
         let (nodes, weights) = evaluation.quadrature(law)?;
         let bayes = evaluation.family.bayes(context)?;
