@@ -1,4 +1,13 @@
 //! `ebp`, the command line of energy-based processes.
+//!
+//! `main` parses what was typed ([`args`]) and hands it to a command ([`command`]). Results go to
+//! stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 usage.
+
+mod args;
+mod command;
+mod failure;
+#[allow(dead_code, reason = "drawn by the commands that evaluate models")]
+mod picture;
 
 use std::process::ExitCode;
 

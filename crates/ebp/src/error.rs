@@ -120,6 +120,30 @@ pub enum Error {
         /// The largest jitter that was tried.
         jitter: f64,
     },
+    /// A text file does not hold what it should.
+    #[error("{file}, line {line}, column {column}: expected {expected}, found {found}")]
+    Parse {
+        /// The file, as the caller named it.
+        file: String,
+        /// Its line, from 1.
+        line: usize,
+        /// The column's name, or its number from 1.
+        column: String,
+        /// What should stand there.
+        expected: String,
+        /// What stands there, shortened.
+        found: String,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot {action} `{file}`: {source}")]
+    File {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// The file, as the caller named it.
+        file: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),

@@ -1,0 +1,70 @@
+//! Colours: viridis for densities, and a palette for curves that colour-blind readers can tell
+//! apart.
+
+use image::Rgb;
+
+pub(super) const WHITE: Rgb<u8> = Rgb([255, 255, 255]);
+pub(super) const INK: Rgb<u8> = Rgb([34, 34, 34]);
+pub(super) const GRID: Rgb<u8> = Rgb([226, 226, 226]);
+
+/// Viridis (van der Walt and Smith, 2015) at ten equal steps; between them it is almost linear.
+const VIRIDIS: [[u8; 3]; 10] = [
+    [0x44, 0x01, 0x54],
+    [0x48, 0x28, 0x78],
+    [0x3e, 0x49, 0x89],
+    [0x31, 0x68, 0x8e],
+    [0x26, 0x82, 0x8e],
+    [0x1f, 0x9e, 0x89],
+    [0x35, 0xb7, 0x79],
+    [0x6e, 0xce, 0x58],
+    [0xb5, 0xde, 0x2b],
+    [0xfd, 0xe7, 0x25],
+];
+
+/// Okabe and Ito's palette (2008), its yellow and black left out.
+const PALETTE: [[u8; 3]; 6] =
+    [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
+
+/// The colour of a share of the scale, from 0 to 1; what lies outside takes the nearer end.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are in range")]
+pub(super) fn viridis(share: f64) -> Rgb<u8> {
+    let position = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
+    let index = (position as usize).min(VIRIDIS.len() - 2);
+    let [low, high] = [index, index + 1].map(|i| VIRIDIS[i]);
+    let part = position - index as f64;
+    let channel =
+        |c: usize| (f64::from(low[c]) * (1.0 - part) + f64::from(high[c]) * part).round() as u8;
+    Rgb([channel(0), channel(1), channel(2)])
+}
+
+/// The colour of series `number`.
+pub(super) fn series(number: usize) -> Rgb<u8> {
+    Rgb(PALETTE[number % PALETTE.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CIE L* from sRGB.
+    fn lightness(Rgb(channels): Rgb<u8>) -> f64 {
+        let [r, g, b] = channels.map(|c| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        });
+        let y = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        116.0 * y.cbrt() - 16.0
+    }
+
+    /// What makes a map readable: lightness rises evenly.
+    #[test]
+    fn lightness_rises_evenly() {
+        let steps: Vec<f64> = (0..=18).map(|k| lightness(viridis(f64::from(k) / 18.0))).collect();
+        let rise = (steps[18] - steps[0]) / 18.0;
+        for pair in steps.windows(2) {
+            assert!((pair[1] - pair[0] - rise).abs() < 0.25 * rise, "{steps:?}");
+        }
+        assert_eq!(viridis(-1.0), viridis(0.0));
+        assert_eq!(viridis(2.0), Rgb([0xfd, 0xe7, 0x25]));
+    }
+}
