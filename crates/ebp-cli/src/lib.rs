@@ -10,6 +10,8 @@ mod command;
 pub mod config;
 mod failure;
 mod interrupt;
+#[allow(dead_code, reason = "drawn by the commands that evaluate models, which come next")]
+mod picture;
 mod progress;
 mod run;
 

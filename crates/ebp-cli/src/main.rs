@@ -1,13 +1,6 @@
 //! `ebp`, the command line of energy-based processes.
 //!
-//! `main` parses what was typed ([`args`]) and hands it to a command ([`command`]). Results go to
-//! stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 usage.
-
-mod args;
-mod command;
-mod failure;
-#[allow(dead_code, reason = "drawn by the commands that evaluate models")]
-mod picture;
+//! All of it is in the library beside this file; here stands only the allocator.
 
 use std::process::ExitCode;
 

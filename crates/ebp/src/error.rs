@@ -106,6 +106,7 @@ pub enum Error {
         found: String,
         /// What to do about it.
         remedy: &'static str,
+    },
     /// A covariance has no Cholesky factor, whatever jitter is added to its diagonal.
     #[error(
         "the covariance must be positive definite, found a pivot that is not positive in row {row} \
@@ -133,16 +134,6 @@ pub enum Error {
         expected: String,
         /// What stands there, shortened.
         found: String,
-    },
-    /// A file cannot be read or written.
-    #[error("cannot {action} `{file}`: {source}")]
-    File {
-        /// What was tried, such as `read`.
-        action: &'static str,
-        /// The file, as the caller named it.
-        file: String,
-        /// Why it failed.
-        source: std::io::Error,
     },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]

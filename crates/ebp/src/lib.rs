@@ -1,11 +1,10 @@
 #![doc = include_str!("../../../README.md")]
 
 pub mod checkpoint;
+pub mod data;
 pub mod error;
 pub mod kernel;
 pub mod linalg;
-pub mod data;
-pub mod error;
 pub mod metric;
 pub mod nn;
 pub mod point;

@@ -87,7 +87,7 @@ fn files_are_read_and_their_absence_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b.csv");
     let error = read_table(&path, &ColumnChoice::default()).unwrap_err();
-    assert!(matches!(&error, Error::File { action: "read", .. }), "{error}");
+    assert!(matches!(&error, Error::Io { action: "read", .. }), "{error}");
     fs::write(&path, "t,x\n1,2\n").unwrap();
     assert_eq!(read_table(&path, &ColumnChoice::default()).unwrap()[0].set.len(), 1);
 }

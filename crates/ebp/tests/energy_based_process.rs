@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ebp::IndexedSet;
 use ebp::point::CpuBackend;
 use ebp::process::{
-    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, PosteriorPooling, Prediction,
+    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, PosteriorPooling, PredictionRule,
     Predictive, Process, StepSettings, Task, TrainingMode,
 };
 use ebp::rng::Stream;
@@ -79,7 +79,7 @@ fn predictive_densities_integrate_to_one_for_any_number_of_context_elements() {
         let process = process(config);
         for num_context in [0, 1, 2, 40] {
             let context = sines(Stream::new(1, "context"), num_context);
-            for prediction in [Prediction::Mixture, Prediction::Geometric] {
+            for prediction in [PredictionRule::Mixture, PredictionRule::Geometric] {
                 let (grid, width) = line(0.3, 1000);
                 let predictive = process.predict(&context, prediction).unwrap();
                 let densities = predictive.log_density(&grid).unwrap();

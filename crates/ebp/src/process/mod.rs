@@ -5,35 +5,31 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
-mod energy_based;
-mod implicit;
-pub mod neural;
-
-use std::fmt::Debug;
-
-pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 mod covariance;
 mod draw;
+mod energy_based;
 mod exact;
 mod gaussian;
+mod implicit;
 mod lbfgs;
+pub mod neural;
 mod special;
 mod student_t;
 
 use std::fmt::Debug;
 
-pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
-pub use gaussian::{GaussianPredictive, GaussianProcess};
-pub use lbfgs::Stop;
-pub use student_t::{StudentTPredictive, StudentTProcess};
-
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, Losses, PosteriorPooling,
-    Prediction, StepSettings, Task, TrainingMode,
+    AdeConfig, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator, Losses,
+    PosteriorPooling, PredictionRule, StepSettings, Task, TrainingMode,
 };
+pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
+pub use gaussian::{GaussianPredictive, GaussianProcess};
+pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
+pub use lbfgs::Stop;
+pub use student_t::{StudentTPredictive, StudentTProcess};
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

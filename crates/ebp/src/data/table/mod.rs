@@ -48,14 +48,10 @@ pub struct NamedSet {
 ///
 /// # Errors
 ///
-/// [`Error::File`] if it cannot be read, otherwise as [`parse_table`].
+/// [`Error::Io`] if it cannot be read, otherwise as [`parse_table`].
 pub fn read_table(path: &Path, choice: &ColumnChoice) -> Result<Vec<NamedSet>> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|source| Error::File {
-        action: "read",
-        file: name.clone(),
-        source,
-    })?;
+    let file = File::open(path).map_err(Error::io("read", path))?;
     parse_table(BufReader::new(file), &name, choice)
 }
 
@@ -80,7 +76,7 @@ pub fn read_table(path: &Path, choice: &ColumnChoice) -> Result<Vec<NamedSet>> {
 ///
 /// # Errors
 ///
-/// [`Error::Parse`] with line and column if the text is not such a table, [`Error::File`] if
+/// [`Error::Parse`] with line and column if the text is not such a table, [`Error::Io`] if
 /// reading fails half way.
 pub fn parse_table(text: impl BufRead, file: &str, choice: &ColumnChoice) -> Result<Vec<NamedSet>> {
     let mut records = Records::new(text, file)?;

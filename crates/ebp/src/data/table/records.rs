@@ -154,11 +154,7 @@ impl<'a, R: BufRead> Records<'a, R> {
     fn read_line(&mut self) -> Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         loop {
-            let buffer = self.input.fill_buf().map_err(|source| Error::File {
-                action: "read",
-                file: self.file.to_owned(),
-                source,
-            })?;
+            let buffer = self.input.fill_buf().map_err(Error::io("read", self.file.to_owned()))?;
             let end = buffer.iter().position(|&byte| byte == b'\n').map(|position| position + 1);
             let count = end.unwrap_or(buffer.len());
             bytes.extend_from_slice(&buffer[..count]);

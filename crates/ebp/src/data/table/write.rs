@@ -22,7 +22,7 @@ use super::NamedSet;
 /// # Errors
 ///
 /// [`Error::WrongLength`] unless the rows are whole, [`Error::InvalidValue`] if a number is not
-/// finite or the header is empty, [`Error::File`] if writing fails.
+/// finite or the header is empty, [`Error::Io`] if writing fails.
 pub fn write_table(mut out: impl Write, header: &[&str], rows: &[f64]) -> Result<()> {
     let width = header.len();
     if width == 0 {
@@ -49,7 +49,7 @@ pub fn write_table(mut out: impl Write, header: &[&str], rows: &[f64]) -> Result
 ///
 /// # Errors
 ///
-/// [`Error::InvalidValue`] if there is no set or their dimensions differ, [`Error::File`] if
+/// [`Error::InvalidValue`] if there is no set or their dimensions differ, [`Error::Io`] if
 /// writing fails.
 pub fn write_sets(mut out: impl Write, sets: &[NamedSet]) -> Result<()> {
     let Some(first) = sets.first() else {
@@ -99,5 +99,5 @@ fn quote(text: &str) -> String {
 }
 
 fn failed(source: io::Error) -> Error {
-    Error::File { action: "write", file: "table".to_owned(), source }
+    Error::Io { action: "write", path: "table".into(), source }
 }

@@ -31,7 +31,7 @@ use crate::{Error, IndexedSet, Result};
 
 pub use config::{AdeConfig, EnergyBasedConfig, Estimator, PosteriorPooling, TrainingMode};
 pub use importance::{Losses, StepSettings};
-pub use predict::Prediction;
+pub use predict::{EnergyBasedPredictive, PredictionRule};
 
 /// A set cut in two: what is observed, and what is asked for.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// How θ is removed from a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prediction {
+pub enum PredictionRule {
     /// The average of the normalised densities: what the model says.
     Mixture,
     /// The paper's approximation: the normalised exponential of the average f.
@@ -43,7 +43,7 @@ impl Process for EnergyBasedProcess {
     }
 
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
-        Ok(Box::new(self.predict(context, Prediction::Mixture)?))
+        Ok(Box::new(self.predict(context, PredictionRule::Mixture)?))
     }
 }
 
@@ -51,7 +51,7 @@ impl Process for EnergyBasedProcess {
 #[derive(Debug)]
 pub struct EnergyBasedPredictive<'a> {
     process: &'a EnergyBasedProcess,
-    prediction: Prediction,
+    prediction: PredictionRule,
     energy: PointMlp,
     /// `[NUM_DRAWS, k]`.
     thetas: Vec<f32>,
@@ -68,7 +68,7 @@ impl EnergyBasedProcess {
     pub fn predict(
         &self,
         context: &IndexedSet,
-        prediction: Prediction,
+        prediction: PredictionRule,
     ) -> Result<EnergyBasedPredictive<'_>> {
         let config = self.config();
         check_dims("context", context, (config.location_dim, config.value_dim))?;
@@ -186,11 +186,11 @@ impl Predictive for EnergyBasedPredictive<'_> {
                 let place = distinct.of_target[i];
                 let value = |draw: usize| f64::from(values[draw * n + i]);
                 match self.prediction {
-                    Prediction::Mixture => log_mean_exp((0..NUM_DRAWS).map(|draw| {
+                    PredictionRule::Mixture => log_mean_exp((0..NUM_DRAWS).map(|draw| {
                         let z = partition.log_partition[draw * distinct.count + place];
                         value(draw) - f64::from(z)
                     })),
-                    Prediction::Geometric => {
+                    PredictionRule::Geometric => {
                         let mean = (0..NUM_DRAWS).map(value).sum::<f64>() / NUM_DRAWS as f64;
                         let log_z = self.geometric_log_partition(&partition, &distinct, place);
                         LogDensity { value: mean - log_z, std_error: 0.0 }
