@@ -1,7 +1,7 @@
 //! The command line of energy-based processes, as a library so that tests and examples can drive
 //! its parts. The interface is the binary `ebp`; nothing here is stable.
 //!
-//! [`main`] parses what was typed ([`args`]) and hands it to a command ([`command`]). Results go
+//! [`main`] parses what was typed (`args`) and hands it to a command (`command`). Results go
 //! to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 usage,
 //! 130 interrupted.
 
