@@ -37,6 +37,11 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     size * font::relative_width(text)
 }
 
+/// `size`, or less where the text would be wider than `room`.
+pub(super) fn fitted_size(text: &str, size: f64, room: f64) -> f64 {
+    size * (room / text_width(text, size).max(1.0)).min(1.0)
+}
+
 impl Frame<'_> {
     /// How much room the texts take.
     pub(super) fn margins(&self) -> Margins {
@@ -89,11 +94,14 @@ impl Frame<'_> {
         let margins = self.margins();
         let middle = [area.left + 0.5 * area.width, area.top + 0.5 * area.height];
         let title = [middle[0], area.top - SPACE - 0.5 * TITLE_SIZE];
-        canvas.text(self.title, title, TITLE_SIZE, Anchor::Centre);
+        let size = fitted_size(self.title, TITLE_SIZE, area.width);
+        canvas.text(self.title, title, size, Anchor::Centre);
         let below = [middle[0], area.bottom() + margins.bottom - 0.5 * LABEL_SIZE];
-        canvas.text(self.x_label, below, LABEL_SIZE, Anchor::Centre);
+        let size = fitted_size(self.x_label, LABEL_SIZE, area.width);
+        canvas.text(self.x_label, below, size, Anchor::Centre);
         let beside = [area.left - margins.left + 0.5 * LABEL_SIZE, middle[1]];
-        canvas.text_upwards(self.y_label, beside, LABEL_SIZE);
+        let size = fitted_size(self.y_label, LABEL_SIZE, area.height);
+        canvas.text_upwards(self.y_label, beside, size);
     }
 
     fn columns(&self, area: Area) -> impl Iterator<Item = f64> {

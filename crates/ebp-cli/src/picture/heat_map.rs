@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
 use super::colour::{self, WHITE};
-use super::frame::{Frame, LABEL_SIZE, SPACE, TITLE_SIZE, text_width};
+use super::frame::{Frame, LABEL_SIZE, SPACE, TITLE_SIZE, fitted_size, text_width};
 
 const PANEL_WIDTH: f64 = 150.0;
 const PANEL_HEIGHT: f64 = 120.0;
@@ -92,8 +92,10 @@ impl HeatMap {
         };
         let last = place(per_row * num_rows - 1);
         let middle = 0.5 * (place(0).left + place(per_row - 1).right());
-        let title_at = [middle, OUTER_MARGIN + 0.5 * TITLE_SIZE];
-        canvas.text(&self.title, title_at, TITLE_SIZE, Anchor::Centre);
+        let size = fitted_size(&self.title, TITLE_SIZE, width - 2.0 * OUTER_MARGIN);
+        let half = 0.5 * text_width(&self.title, size) + OUTER_MARGIN;
+        let title_at = [middle.min(width - half).max(half), OUTER_MARGIN + 0.5 * TITLE_SIZE];
+        canvas.text(&self.title, title_at, size, Anchor::Centre);
         for (index, panel) in self.panels.iter().enumerate() {
             let area = place(index);
             self.draw_density(&mut canvas, panel, area);
@@ -253,14 +255,7 @@ mod tests {
     fn a_figure_is_drawn_and_written() {
         let panels = CurveFamily::ALL.iter().map(|&family| panel(family, 2)).collect();
         let image = figure(panels).draw().expect("a figure");
-        // The edge stays blank: nothing is cut off.
-        let (width, height) = image.dimensions();
-        for x in 0..width {
-            assert_eq!([image.get_pixel(x, 0), image.get_pixel(x, height - 1)], [&WHITE; 2]);
-        }
-        for y in 0..height {
-            assert_eq!([image.get_pixel(0, y), image.get_pixel(width - 1, y)], [&WHITE; 2]);
-        }
+        assert_blank_edge(&image);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("figure.png");
         save(&image, &path).expect("written");
@@ -270,6 +265,29 @@ mod tests {
             save(&image, &std::path::Path::new(&keep).join("heat_map.png")).expect("written");
         }
         assert!(save(&image, &folder.path().join("no/such/folder.png")).is_err());
+    }
+
+    /// Nothing is cut off.
+    fn assert_blank_edge(image: &RgbImage) {
+        let (width, height) = image.dimensions();
+        for x in 0..width {
+            assert_eq!([image.get_pixel(x, 0), image.get_pixel(x, height - 1)], [&WHITE; 2]);
+        }
+        for y in 0..height {
+            assert_eq!([image.get_pixel(0, y), image.get_pixel(width - 1, y)], [&WHITE; 2]);
+        }
+    }
+
+    #[test]
+    fn long_titles_are_made_to_fit() {
+        let mut map = figure(vec![panel(CurveFamily::Sines, 1)]);
+        map.title = "A title that is much longer than its only panel is wide, ".repeat(2);
+        map.panels[0].title = "and a panel whose title is long as well, if not as long".to_owned();
+        let image = map.draw().expect("a figure");
+        assert_blank_edge(&image);
+        if let Some(keep) = std::env::var_os("EBP_PICTURES") {
+            save(&image, &std::path::Path::new(&keep).join("heat_map_one.png")).expect("written");
+        }
     }
 
     #[test]
