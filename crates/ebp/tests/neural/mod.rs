@@ -112,21 +112,6 @@ pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
     Box::new(VariationalImplicitProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
 }
 
-/// The four processes at their default settings.
-pub(crate) fn defaults(seed: u64) -> [Box<dyn Learner>; 4] {
-    let backend = || Arc::new(CpuBackend::new());
-    let conditional = ConditionalNeuralProcessConfig::default();
-    let neural = NeuralProcessConfig::default();
-    let attentive = AttentiveNeuralProcessConfig::default();
-    let implicit = VariationalImplicitProcessConfig::default();
-    [
-        Box::new(ConditionalNeuralProcess::new(conditional, seed, backend()).unwrap()),
-        Box::new(NeuralProcess::new(neural, seed, backend()).unwrap()),
-        Box::new(AttentiveNeuralProcess::new(attentive, seed, backend()).unwrap()),
-        Box::new(VariationalImplicitProcess::new(implicit, seed, backend()).unwrap()),
-    ]
-}
-
 /// Every process in every variant.
 pub(crate) fn all(sizes: Sizes, seed: u64) -> Vec<Box<dyn Learner>> {
     vec![
