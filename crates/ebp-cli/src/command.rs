@@ -1,6 +1,10 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+pub(crate) mod plot;
+pub(crate) mod predict;
+pub(crate) mod reproduce;
+pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -8,6 +12,10 @@ use crate::failure::Failure;
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
+        Command::Train(train) => train::run(train),
+        Command::Predict(predict) => predict::run(predict),
+        Command::Plot(plot) => plot::run(plot),
+        Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),
     }
 }

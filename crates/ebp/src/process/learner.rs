@@ -29,6 +29,15 @@ pub trait Learner: Process {
         Ok(())
     }
 
+    /// Predicts with the parameters themselves again.
+    ///
+    /// # Errors
+    ///
+    /// As [`use_average`](Self::use_average).
+    fn use_parameters(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Everything that a later step depends on.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod lbfgs;
 mod learner;
 pub mod neural;
 mod special;
+mod standardised;
 mod student_t;
 mod task;
 
@@ -32,6 +33,7 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::Learner;
+pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 

@@ -26,9 +26,7 @@ impl Learner for EnergyBasedProcess {
     /// `sampler_loss`, E_q[τ L − f], where a sampler is trained.
     fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
         check_tasks(tasks, self.config.location_dim, self.config.value_dim)?;
-        if self.average.is_swapped_in() {
-            self.average.swap_out()?;
-        }
+        self.use_parameters()?;
         let num_sets = tasks.len();
         let all = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
         let posterior = self.posterior.encode(&all.iter().collect::<Vec<_>>())?;
@@ -79,6 +77,10 @@ impl Learner for EnergyBasedProcess {
 
     fn use_average(&mut self) -> Result<()> {
         if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
+    }
+
+    fn use_parameters(&mut self) -> Result<()> {
+        if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
     }
 
     fn state(&self) -> Result<BTreeMap<String, Tensor>> {
