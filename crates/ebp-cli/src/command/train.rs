@@ -20,6 +20,7 @@ use miette::miette;
 
 pub(crate) use self::data::Data;
 use self::outcome::Outcome;
+use self::settings::EvaluationSettings;
 pub(crate) use self::settings::{Settings, preset_settings};
 use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
@@ -120,7 +121,8 @@ pub(crate) fn run(arguments: TrainArguments) -> Result<(), Failure> {
             is_quiet: arguments.quiet,
         };
         let num_steps = run_training(&mut model, plan)?;
-        let outcome = Outcome::new(model, &data, num_steps, started.elapsed())?;
+        let outcome =
+            Outcome::new(model, &data, &settings.evaluation, num_steps, started.elapsed())?;
         let picture = outcome.draw(&data, &directory)?;
         if arguments.json {
             outcome.print_json(&directory)
@@ -148,7 +150,7 @@ fn evaluation<'a>(
     settings: &Settings,
     data: &'a Data,
 ) -> Result<Evaluation<'a, Regression>, Failure> {
-    let every = settings.evaluate_every;
+    let every = settings.evaluation.every;
     let function = |model: &mut Regression, _: &Step| {
         let process = model.process_mut();
         process.use_average()?;

@@ -16,8 +16,6 @@ use crate::failure::Failure;
 
 /// With at least so many sets, whole sets are held out; with fewer, elements of each.
 const MANY_SETS: usize = 10;
-/// How many held-out sets are looked at on the way and at the end.
-const MOST_HELD_OUT: usize = 50;
 /// Room beyond the data on each side of the domain of log Z, as a share of their range …
 const MARGIN: f64 = 0.25;
 /// … and in standard deviations.
@@ -93,7 +91,8 @@ impl Data {
             )));
         }
         let stream = Stream::new(settings.seed, "held out");
-        let (training, held_out) = split(&sets, share, settings.tasks.max_context, stream);
+        let (training, held_out) =
+            split(&sets, (share, settings.evaluation.num_sets), settings.tasks.max_context, stream);
         if training.is_empty() || held_out.is_empty() {
             return Err(Failure::Usage(miette!(
                 help = "a table needs a few dozen elements at least",
@@ -216,14 +215,14 @@ pub(crate) fn nats<'a>(
 /// What is learned from and what is held out: whole sets if there are many, elements if few.
 fn split(
     sets: &[NamedSet],
-    share: f64,
+    (share, most_sets): (f64, usize),
     max_context: usize,
     stream: Stream,
 ) -> (Vec<IndexedSet>, Vec<Task>) {
     let (mut training, mut held_out) = (Vec::new(), Vec::new());
     if sets.len() >= MANY_SETS {
         let order = permutation(sets.len(), stream);
-        let num_held_out = part(sets.len(), share).min(MOST_HELD_OUT);
+        let num_held_out = part(sets.len(), share).min(most_sets.max(1));
         for (place, &number) in order.iter().enumerate() {
             let set = &sets[number].set;
             if place >= num_held_out {
@@ -296,7 +295,7 @@ mod tests {
     fn nothing_that_is_held_out_is_learned_from() {
         for (count, size) in [(1, 50), (3, 10), (40, 6)] {
             let sets = sets(count, size);
-            let (training, held_out) = split(&sets, 0.1, 4, Stream::new(1, "split"));
+            let (training, held_out) = split(&sets, (0.1, 20), 4, Stream::new(1, "split"));
             assert!(!training.is_empty() && !held_out.is_empty());
             for task in &held_out {
                 assert!(task.context.len() <= 4 && !task.context.is_empty());

@@ -14,6 +14,7 @@ use ebp::rng::Stream;
 use ebp::train::Regression;
 use serde::Serialize;
 
+use super::EvaluationSettings;
 use super::data::{Data, Kind, Table, nats};
 use crate::density::{Window, points};
 use crate::failure::Failure;
@@ -21,9 +22,6 @@ use crate::output;
 use crate::picture::heat_map::HeatMap;
 use crate::picture::save;
 
-/// On how many sets and locations built-in curves are judged.
-const NUM_SETS: usize = 20;
-const NUM_LOCATIONS: usize = 100;
 /// The most sets and elements of a table that a Gaussian process is fitted to.
 const FITTED_SETS: usize = 20;
 const FITTED_ELEMENTS: usize = 200;
@@ -63,13 +61,14 @@ impl Outcome {
     pub(super) fn new(
         model: Regression,
         data: &Data,
+        settings: &EvaluationSettings,
         steps: u64,
         elapsed: Duration,
     ) -> Result<Self, Failure> {
         let mut process = model.into_process();
         process.use_average()?;
         let scores = match &data.kind {
-            Kind::Curves(family) => curve_scores(process.as_ref(), *family)?,
+            Kind::Curves(family) => curve_scores(process.as_ref(), *family, settings)?,
             Kind::Table(table) => table_scores(process.as_ref(), data, table)?,
         };
         let seconds = elapsed.as_secs_f64();
@@ -183,7 +182,11 @@ impl Outcome {
     }
 }
 
-fn curve_scores(process: &dyn Process, family: CurveFamily) -> Result<Vec<Score>, Failure> {
+fn curve_scores(
+    process: &dyn Process,
+    family: CurveFamily,
+    settings: &EvaluationSettings,
+) -> Result<Vec<Score>, Failure> {
     [5, 15, 30]
         .into_iter()
         .map(|num_context| {
@@ -192,8 +195,8 @@ fn curve_scores(process: &dyn Process, family: CurveFamily) -> Result<Vec<Score>
                 &Evaluation {
                     family,
                     num_context,
-                    num_sets: NUM_SETS,
-                    num_locations: NUM_LOCATIONS,
+                    num_sets: settings.num_sets,
+                    num_locations: settings.num_locations,
                     stream: Stream::new(0, "evaluation"),
                 },
             )?;

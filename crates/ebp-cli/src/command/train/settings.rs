@@ -13,8 +13,8 @@ use crate::failure::Failure;
 pub(crate) struct Settings {
     /// Seed of all random numbers.
     pub(crate) seed: u64,
-    /// What is held out is looked at after so many steps.
-    pub(crate) evaluate_every: u64,
+    /// How it is judged.
+    pub(crate) evaluation: EvaluationSettings,
     /// Where the sets come from.
     pub(crate) data: DataSettings,
     /// What a step learns from.
@@ -23,6 +23,24 @@ pub(crate) struct Settings {
     pub(crate) model: EnergyBasedConfig,
     /// The loop.
     pub(crate) train: TrainerConfig,
+}
+
+/// How a model is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct EvaluationSettings {
+    /// What is held out is looked at, quickly, after so many steps.
+    pub(crate) every: u64,
+    /// Fresh sets of built-in curves at the end, or the most held-out sets of a table.
+    pub(crate) num_sets: usize,
+    /// Fresh elements of each set of built-in curves.
+    pub(crate) num_locations: usize,
+}
+
+impl Default for EvaluationSettings {
+    fn default() -> Self {
+        Self { every: 500, num_sets: 20, num_locations: 100 }
+    }
 }
 
 /// Where the sets come from.
@@ -46,7 +64,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             seed: 1,
-            evaluate_every: 500,
+            evaluation: EvaluationSettings::default(),
             data: DataSettings::default(),
             tasks: TaskConfig::default(),
             model: EnergyBasedConfig::default(),

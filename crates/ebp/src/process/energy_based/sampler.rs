@@ -14,12 +14,20 @@ use crate::nn::{Parameters, PointModule, TensorBatch, planar_flow};
 use crate::point::{Activation, ContextAt, MlpConfig, MlpShape, PointBackend};
 use crate::rng::Stream;
 
+/// The flow's standard normal is stretched to this share of the domain's width, so that its draws
+/// reach all of it before anything is learned: what the first draws miss, the energy raises
+/// unopposed.
+const BASE_SHARE: f64 = 0.25;
+
 /// How much smaller the hypernetwork's last layer starts: flows begin near the identity.
 const OUTPUT_SCALE: f32 = 0.1;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     value_dim: usize,
+    /// Middle of the domain, and the unit of the flow.
+    centre: f64,
+    unit: f64,
     module: PointModule,
     parameters: Var,
     dynamics: Option<DynamicsLayers>,
@@ -56,8 +64,15 @@ impl Sampler {
         let last = shape.layers()[shape.layers().len() - 1].weight.clone();
         super::scale_range(&parameters, last, OUTPUT_SCALE)?;
         let dynamics = DynamicsLayers::new(sampler, config.value_dim, &group.group("dynamics"))?;
-        let value_dim = config.value_dim;
-        Ok(Self { value_dim, module: PointModule::new(shape, backend), parameters, dynamics })
+        let (low, high) = (f64::from(config.value_domain.0), f64::from(config.value_domain.1));
+        Ok(Self {
+            value_dim: config.value_dim,
+            centre: 0.5 * (low + high),
+            unit: BASE_SHARE * (high - low),
+            module: PointModule::new(shape, backend),
+            parameters,
+            dynamics,
+        })
     }
 
     /// `num_draws` values per target, differentiable with respect to the sampler's parameters.
@@ -80,8 +95,11 @@ impl Sampler {
         let mut noise = vec![0.0; shape.0 * shape.1 * shape.2];
         stream.child(0).fill_normal(0, 0, &mut noise);
         let flow = planar_flow(&layers, &Tensor::from_vec(noise, shape, &Device::Cpu)?)?;
+        // x = centre + unit · y,  log q(x) = log q(y) − d log unit
         let values = flow.values.reshape((shape.0 * num_draws, self.value_dim))?;
-        let log_density = flow.log_density.flatten_all()?;
+        let values = values.affine(self.unit, self.centre)?;
+        let log_unit = self.value_dim as f64 * self.unit.ln();
+        let log_density = (flow.log_density.flatten_all()? - log_unit)?;
         let Some(dynamics) = &self.dynamics else { return Ok(Draws { values, log_density }) };
         let surroundings = Surroundings {
             energy,
