@@ -12,8 +12,8 @@ use crate::failure::Failure;
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
-        Command::Train(train) => train::run(train),
-        Command::Predict(predict) => predict::run(predict),
+        Command::Train(train) => train::run(&train),
+        Command::Predict(predict) => predict::run(&predict),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

@@ -115,7 +115,7 @@ impl Process for WithRule<'_> {
 }
 
 /// Predicts and prints.
-pub(crate) fn run(arguments: PredictArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let model = TrainedModel::load(&arguments.model)?;
     let choice = ColumnChoice {
         set: model.settings.data.set_column.clone(),
@@ -170,7 +170,7 @@ pub(crate) fn run(arguments: PredictArguments) -> Result<(), Failure> {
         return output::print_json(&model);
     }
     let text = match arguments.show {
-        Show::Summary => forecast::summary_csv(&forecasts, &at)?,
+        Show::Summary => forecast::summary_csv(&forecasts, &at),
         Show::Density => forecast::density_csv(&forecasts, &at)?,
         Show::Samples => forecast::samples_csv(&forecasts, &at),
         Show::Targets => forecast::targets_csv(&forecasts, &at),

@@ -41,6 +41,7 @@ Examples:
 /// Arguments of `ebp train`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct TrainArguments {
     /// A preset or a file of settings ending in .toml [default: sines, or table with --data]
     #[arg(value_name = "PRESET|CONFIG")]
@@ -88,8 +89,8 @@ pub(crate) struct TrainArguments {
 }
 
 /// Trains and reports.
-pub(crate) fn run(arguments: TrainArguments) -> Result<(), Failure> {
-    let (name, layers) = layers(&arguments)?;
+pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
+    let (name, layers) = layers(arguments)?;
     let resolved = layers.resolve::<Settings>()?;
     if arguments.print_config {
         crate::output::print(&resolved.text)?;
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: TrainArguments) -> Result<(), Failure> {
     }
     let settings = resolved.config;
     let data = Data::load(&settings)?;
-    let directory = directory(&arguments, &name)?;
+    let directory = directory(arguments, &name)?;
     let threads = start_threads(arguments.threads)?;
     threads.install(|| {
         let started = Instant::now();
@@ -135,7 +136,7 @@ pub(crate) fn run(arguments: TrainArguments) -> Result<(), Failure> {
 /// The untrained model that the settings describe.
 pub(crate) fn new_model(settings: &Settings, data: &Data) -> Result<Regression, Failure> {
     let process = new_process(settings, data)?;
-    Ok(Regression::new(Box::new(process), data.source(), settings.tasks)?)
+    Ok(Regression::new(Box::new(process), data.source()?, settings.tasks)?)
 }
 
 /// The untrained process that the settings describe.

@@ -48,7 +48,8 @@ struct Target {
 /// What is said about one location.
 #[derive(Debug, Serialize)]
 struct Location {
-    location: Vec<f64>,
+    #[serde(rename = "location")]
+    place: Vec<f64>,
     mean: Vec<f64>,
     /// Of one-dimensional values, in the order of [`QUANTILES`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -116,7 +117,7 @@ impl Forecast {
                 sums.iter().map(|sum| sum / samples.len() as f64).collect()
             };
             let location = |(place, location): (usize, &[f64])| Location {
-                location: location.to_vec(),
+                place: location.to_vec(),
                 mean: mean(place),
                 quantiles: Vec::new(),
                 modes: Vec::new(),
@@ -162,10 +163,12 @@ impl Grid {
                 let mut density: Vec<f64> = answers.iter().map(|a| a.value.exp()).collect();
                 // The grid is coarser than the model's own quadrature: sums are made whole.
                 let total: f64 = density.iter().sum::<f64>() * self.width;
-                density.iter_mut().for_each(|p| *p /= total);
+                for p in &mut density {
+                    *p /= total;
+                }
                 let moment = density.iter().zip(&self.values).map(|(p, x)| p * x).sum::<f64>();
                 Ok(Location {
-                    location: location.to_vec(),
+                    place: location.to_vec(),
                     mean: vec![moment * self.width],
                     quantiles: QUANTILES.iter().map(|&q| self.quantile(&density, q)).collect(),
                     modes: self.modes(&density),
@@ -241,7 +244,7 @@ fn row(text: &mut String, set: &str, location: &[f64], cells: impl Iterator<Item
 }
 
 /// One row per location.
-pub(super) fn summary_csv(forecasts: &[Forecast], at: &Locations) -> Result<String, Failure> {
+pub(super) fn summary_csv(forecasts: &[Forecast], at: &Locations) -> String {
     let dims = forecasts.first().and_then(|f| f.locations.first()).map_or(1, |l| l.mean.len());
     let mut columns: Vec<String> = if dims == 1 {
         vec!["mean".into()]
@@ -262,10 +265,10 @@ pub(super) fn summary_csv(forecasts: &[Forecast], at: &Locations) -> Result<Stri
                 [mode.map(|m| m.value), mode.map(|m| m.density), mode.map(|m| m.mass)]
             });
             let numbers = location.mean.iter().chain(&location.quantiles).map(|x| Some(*x));
-            row(&mut text, &forecast.set, &location.location, numbers.chain(modes));
+            row(&mut text, &forecast.set, &location.place, numbers.chain(modes));
         }
     }
-    Ok(text)
+    text
 }
 
 /// One row per location and value.
@@ -280,7 +283,7 @@ pub(super) fn density_csv(forecasts: &[Forecast], at: &Locations) -> Result<Stri
     for forecast in forecasts {
         for location in &forecast.locations {
             for (x, p) in forecast.values.iter().zip(&location.density) {
-                row(&mut text, &forecast.set, &location.location, [Some(*x), Some(*p)].into_iter());
+                row(&mut text, &forecast.set, &location.place, [Some(*x), Some(*p)].into_iter());
             }
         }
     }
@@ -297,7 +300,7 @@ pub(super) fn samples_csv(forecasts: &[Forecast], at: &Locations) -> String {
         for (number, draw) in forecast.samples.iter().enumerate() {
             for (location, value) in forecast.locations.iter().zip(draw) {
                 let cells = std::iter::once(number as f64).chain(value.iter().copied()).map(Some);
-                row(&mut text, &forecast.set, &location.location, cells);
+                row(&mut text, &forecast.set, &location.place, cells);
             }
         }
     }
@@ -310,7 +313,7 @@ pub(super) fn targets_csv(forecasts: &[Forecast], at: &Locations) -> String {
     for forecast in forecasts {
         for (location, target) in forecast.locations.iter().zip(&forecast.targets) {
             let cells = [Some(target.log_density), Some(target.stderr)].into_iter();
-            row(&mut text, &forecast.set, &location.location, cells);
+            row(&mut text, &forecast.set, &location.place, cells);
         }
     }
     text

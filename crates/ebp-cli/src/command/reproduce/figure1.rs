@@ -1,6 +1,7 @@
 //! Figure 1: all models on all datasets, one cell at a time, then tables and a picture.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::Ordering;
@@ -69,7 +70,7 @@ pub(super) fn run(arguments: &Figure1Arguments) -> Result<(), Failure> {
     let models = arguments
         .models
         .iter()
-        .map(|name| Model::from_str(name, false).map_err(|_| unknown_model(name)))
+        .map(|name| Model::parse(name).ok_or_else(|| unknown_model(name)))
         .collect::<Result<Vec<_>, _>>()?;
     let folder = arguments.out.join("results");
     if arguments.force && folder.is_dir() {
@@ -89,7 +90,7 @@ pub(super) fn run(arguments: &Figure1Arguments) -> Result<(), Failure> {
         if arguments.json {
             return output::print_json(&report);
         }
-        output::print(&tables(&report, &models))?;
+        output::print(&tables(&report, &families, &models))?;
         output::print(&format!("picture  {}\n", path.display()))
     })
 }
@@ -258,10 +259,12 @@ fn model_report(cells: &[&Cell]) -> ModelReport {
     }
 }
 
-fn tables(report: &Report, models: &[Model]) -> String {
+fn tables(report: &Report, families: &[CurveFamily], models: &[Model]) -> String {
     let mut text = String::new();
-    for (name, dataset) in &report.datasets {
-        text.push_str(&format!("{name}: true density {:.4} nats per element\n", dataset.floor));
+    for name in families.iter().map(|family| family.name()) {
+        let Some(dataset) = report.datasets.get(name) else { continue };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}: true density {:.4} nats per element", dataset.floor);
         let mut rows = vec![
             ["model", "nll", "excess: 5", "15", "30 context", "quadrature", "peaks 40–60 %", "s"]
                 .map(String::from)

@@ -58,6 +58,10 @@ impl Model {
         }
     }
 
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|model| model.name() == name)
+    }
+
     /// Trains the model on `family`.
     pub(super) fn train(
         self,
@@ -120,7 +124,7 @@ fn energy_based(
     let settings = preset_settings(preset, seed)?;
     let data = Data::load(&settings)?;
     let process = Box::new(new_process(&settings, &data)?);
-    let model = Regression::new(process, data.source(), settings.tasks)?;
+    let model = Regression::new(process, data.source()?, settings.tasks)?;
     finish(model, settings.train, seed, observer, stop)
 }
 

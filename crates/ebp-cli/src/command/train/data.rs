@@ -42,6 +42,8 @@ pub(crate) struct Table {
     pub(crate) training: Vec<IndexedSet>,
     /// What is predicted at the end, with the most context there is.
     pub(crate) held_out: Vec<Task>,
+    /// The first location and value column, for the axes of pictures.
+    pub(crate) labels: (String, String),
 }
 
 /// How numbers of the data become numbers of the model.
@@ -103,22 +105,22 @@ impl Data {
         let standardiser = Standardiser::fit(&training)?;
         let value_domain = domain(&training, &standardiser)?;
         let scales = Scales { standardiser, value_domain };
-        Ok(Self { kind: Kind::Table(Table { sets, training, held_out }), scales })
+        let first = |names: &[String], otherwise: &str| {
+            names.first().map_or_else(|| otherwise.to_owned(), Clone::clone)
+        };
+        let labels = (first(&choice.locations, "t"), first(&choice.values, "x"));
+        Ok(Self { kind: Kind::Table(Table { sets, training, held_out, labels }), scales })
     }
 
     /// What the trainer draws tasks from.
-    pub(crate) fn source(&self) -> TaskSource {
-        match &self.kind {
+    pub(crate) fn source(&self) -> Result<TaskSource, Failure> {
+        Ok(match &self.kind {
             Kind::Curves(family) => TaskSource::Curves(*family),
-            // Each was fitted by the standardiser, so none fails.
-            Kind::Table(table) => TaskSource::Sets(
-                table
-                    .training
-                    .iter()
-                    .filter_map(|set| self.scales.standardiser.apply(set).ok())
-                    .collect(),
-            ),
-        }
+            Kind::Table(table) => {
+                let scaled = table.training.iter().map(|set| self.scales.standardiser.apply(set));
+                TaskSource::Sets(scaled.collect::<ebp::Result<_>>()?)
+            }
+        })
     }
 
     /// The model's settings with what the data decide.

@@ -1,5 +1,6 @@
 //! What a run has learned, measured on what it has not seen.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -89,7 +90,7 @@ impl Outcome {
     }
 
     fn figure(&self, data: &Data) -> Result<Option<HeatMap>, Failure> {
-        let (title, window, panels) = match &data.kind {
+        let (title, window, panels, labels) = match &data.kind {
             Kind::Curves(family) => {
                 let window =
                     Window { locations: family.location_range(), values: family.value_range() };
@@ -103,7 +104,8 @@ impl Outcome {
                     let title = format!("learned, {count} points given");
                     panels.push(window.predicted(&title, points(&context), predictive.as_ref())?);
                 }
-                (format!("{}: {}", family.name(), self.process.name()), window, panels)
+                let title = format!("{}: {}", family.name(), self.process.name());
+                (title, window, panels, ("t".to_owned(), "x".to_owned()))
             }
             Kind::Table(table) => {
                 let standardiser = &data.scales.standardiser;
@@ -121,7 +123,7 @@ impl Outcome {
                     window.predicted(&title, points(&task.context), &predictive)?,
                     window.predicted("without the points", Vec::new(), &predictive)?,
                 ];
-                (self.process.name().to_owned(), window, panels)
+                (self.process.name().to_owned(), window, panels, table.labels.clone())
             }
         };
         Ok(Some(HeatMap {
@@ -130,8 +132,8 @@ impl Outcome {
             panels,
             x_range: window.locations,
             y_range: window.values,
-            x_label: "t".into(),
-            y_label: "x".into(),
+            x_label: labels.0,
+            y_label: labels.1,
             value_label: "density".into(),
             brightest: None,
             scale: 2,
@@ -173,11 +175,12 @@ impl Outcome {
         let mut text =
             format!("{model}, {steps} steps, {seconds:.1} s\n\n{}", output::table(&rows));
         if let Some(path) = picture {
-            text.push_str(&format!("\npicture  {}\n", path.display()));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "\npicture  {}", path.display());
         } else {
             text.push_str("\nno picture: only one location and one value column can be drawn\n");
         }
-        text.push_str(&format!("model    {}\n", directory.display()));
+        let _ = writeln!(text, "model    {}", directory.display());
         output::print(&text)
     }
 }

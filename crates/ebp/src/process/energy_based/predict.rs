@@ -104,8 +104,8 @@ impl EnergyBasedPredictive<'_> {
     fn normalisers(&self, distinct: &Distinct) -> Result<Vec<Normaliser>> {
         let mut normalisers = vec![Normaliser::default(); distinct.count];
         self.visit(distinct, |chunk| {
-            for place in chunk.start..chunk.start + chunk.len {
-                let normaliser = &mut normalisers[place];
+            let places = normalisers.iter_mut().enumerate().skip(chunk.start).take(chunk.len);
+            for (place, normaliser) in places {
                 let mut add = |exponents: &[f64]| {
                     let (log_partition, error) = self.nodes.integrate(exponents);
                     normaliser.log_partitions.push(log_partition);
