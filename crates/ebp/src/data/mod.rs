@@ -8,12 +8,18 @@
 pub mod cloud;
 pub mod curves;
 mod file;
+mod format;
+pub mod image;
+pub mod mesh;
 pub mod npy;
+pub mod pattern;
 mod standardise;
 pub mod table;
+pub mod words;
 
 pub use cloud::{Cloud, Clouds, read_cloud, read_clouds};
 pub use curves::{CurveFamily, CurveLaw, CurveSet};
 pub use file::Real;
+pub use mesh::{Mesh, read_mesh};
 pub use standardise::Standardiser;
 pub use table::{ColumnChoice, NamedSet};

@@ -18,11 +18,6 @@ impl<'a> Bytes<'a> {
         Self { file, all, position: 0 }
     }
 
-    /// Where the next byte is, from 0.
-    pub(crate) fn position(&self) -> usize {
-        self.position
-    }
-
     /// What has not been read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.all.get(self.position..).unwrap_or_default()

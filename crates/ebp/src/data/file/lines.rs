@@ -82,6 +82,11 @@ impl<'a> Lines<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// A part of this line.
+    pub(crate) fn part(&self, text: &'a str) -> Self {
+        Self { text, ..*self }
+    }
+
     /// Its words: blanks, commas and semicolons separate.
     pub(crate) fn words(&self) -> impl Iterator<Item = &'a str> + Clone {
         self.text

@@ -12,6 +12,7 @@ pub(crate) mod write;
 
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::error::Place;
@@ -83,4 +84,16 @@ pub(crate) fn malformed(
         }
     }
     Error::Malformed { file: file.to_owned(), place, expected: expected.into(), found: text }
+}
+
+/// Runs a decoder that is not ours: what it says, or its panic, becomes an error of ours.
+pub(crate) fn guarded<T>(
+    file: &str,
+    expected: &str,
+    work: impl FnOnce() -> std::result::Result<T, String>,
+) -> Result<T> {
+    // Whatever the closure holds is dropped or only read after a panic.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err("a file that the decoder cannot follow".into()))
+        .map_err(|problem| malformed(file, Place::Byte(0), expected, problem))
 }
