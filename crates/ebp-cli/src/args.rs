@@ -1,10 +1,15 @@
 //! What was typed, before anything is checked against the machine.
 
+mod metric;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ebp::point::cpu::SimdLevel;
 use ebp::point::{Activation, ContextAt};
 use serde::Serialize;
 
+pub(crate) use self::metric::{
+    CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
+};
 use crate::command::bench::{Case, NamedSize};
 
 /// Energy-based processes: probability models for sets.
@@ -20,6 +25,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
+    /// Measure how far two sets of points are apart
+    Distance(DistanceArguments),
+    /// Compare a collection of generated sets with real ones
+    Metrics(MetricsArguments),
 }
 
 /// The most threads that may be asked for.

@@ -1,6 +1,9 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+mod clouds;
+mod distance;
+mod metrics;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -9,5 +12,7 @@ use crate::failure::Failure;
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Bench(bench) => bench::run(bench),
+        Command::Distance(distance) => distance::run(&distance),
+        Command::Metrics(metrics) => metrics::run(&metrics),
     }
 }

@@ -35,7 +35,7 @@ pub use self::bootstrap::Estimate;
 pub use self::jensen_shannon::GridDivergence;
 pub use self::neighbours::PairCounts;
 use self::neighbours::{Neighbours, search};
-use self::pairs::{Measure, Pairs, fill};
+use self::pairs::{Kept, Measure, Pairs};
 use self::store::{Known, PairStore, hash};
 
 /// The convention of the Chamfer distance between sets of collections.
@@ -134,34 +134,39 @@ pub fn evaluate(
     let clouds: Vec<&ArrangedCloud> = samples.iter().chain(references).collect();
     let fingerprint = fingerprint(&clouds);
     let stream = Stream::new(options.seed, "bootstrap");
-    let open = |name: &str| -> Result<(Option<PairStore>, Pairs)> {
-        let Some(folder) = options.cache else { return Ok((None, Pairs::new(clouds.len(), &[]))) };
-        let (store, records) = PairStore::open(folder, name, fingerprint)?;
-        Ok((Some(store), Pairs::new(clouds.len(), &records)))
+    let open = |name: &str| -> Result<Kept> {
+        let (store, records) = match options.cache {
+            None => (None, Vec::new()),
+            Some(folder) => {
+                let (store, records) = PairStore::open(folder, name, fingerprint)?;
+                (Some(store), records)
+            }
+        };
+        Ok(Kept { pairs: Pairs::new(clouds.len(), &records), store })
     };
-    let (mut store, mut chamfer_pairs) = open("chamfer")?;
-    fill(&clouds, Measure::Chamfer, &mut chamfer_pairs, &mut store, &mut |num_done, num_pairs| {
+    let mut chamfer_kept = open("chamfer")?;
+    chamfer_kept.fill(&clouds, Measure::Chamfer, &mut |num_done, num_pairs| {
         watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
     })?;
     let summary = |neighbours: &Neighbours| summarise(neighbours, samples.len(), stream);
-    let chamfer = summary(&Neighbours::new(&chamfer_pairs, clouds.len(), samples.len()));
+    let nearest = |pairs: &Pairs| Neighbours::new(pairs, clouds.len(), samples.len());
+    let chamfer = summary(&nearest(&chamfer_kept.pairs));
     let emd = match options.emd {
         None => None,
         Some(method) => {
-            let (mut store, mut pairs) = open(&store_name(method))?;
+            let mut kept = open(&store_name(method))?;
             let mut watch = |num_done, num_pairs| {
                 watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
             };
             let (neighbours, counts) = if method.is_exact() {
-                let (pairs, store) = (&mut pairs, &mut store);
-                search(&clouds, samples.len(), &chamfer_pairs, pairs, store, &mut watch)?
+                search(&clouds, samples.len(), &chamfer_kept.pairs, &mut kept, &mut watch)?
             } else {
-                fill(&clouds, Measure::Emd(method), &mut pairs, &mut store, &mut watch)?;
-                let all = pairs.len();
+                kept.fill(&clouds, Measure::Emd(method), &mut watch)?;
+                let all = kept.pairs.len();
                 let counts = PairCounts { all, solved: all, ..PairCounts::default() };
-                (Neighbours::new(&pairs, clouds.len(), samples.len()), counts)
+                (nearest(&kept.pairs), counts)
             };
-            let largest_gap = largest_gap(method, &pairs, clouds.len());
+            let largest_gap = largest_gap(method, &kept.pairs, clouds.len());
             Some(EmdMetrics { method, metrics: summary(&neighbours), largest_gap, pairs: counts })
         }
     };

@@ -13,9 +13,9 @@ use crate::Result;
 
 use super::super::distance::{ArrangedCloud, Bounded, exact_emd_within};
 use super::Watch;
-use super::pairs::{Pairs, compute, oriented};
+use super::pairs::{Kept, Pairs, oriented};
 use super::projection::{Shadows, directions};
-use super::store::{Known, PairStore};
+use super::store::Known;
 
 /// Pairs that are computed between two appends to the store.
 const BATCH: usize = 32;
@@ -80,13 +80,16 @@ pub(super) fn search(
     clouds: &[&ArrangedCloud],
     num_samples: usize,
     bounds: &Pairs,
-    pairs: &mut Pairs,
-    store: &mut Option<PairStore>,
+    kept: &mut Kept,
     watch: Watch<'_>,
 ) -> Result<(Neighbours, PairCounts)> {
     let num_clouds = clouds.len();
+    // What is kept from an earlier run is not believed at once but asked for again in the same
+    // order, so that a run that was killed ends with the same answers, counts and files.
+    let cached = std::mem::replace(&mut kept.pairs, Pairs::new(num_clouds, &[]));
     let lower = lower_bounds(clouds, bounds);
     loop {
+        let pairs = &kept.pairs;
         let neighbours = Neighbours::new(pairs, num_clouds, num_samples);
         let question = Question { num_samples, lower: &lower, pairs, neighbours: &neighbours };
         let (wanted, num_open) = question.wanted(num_clouds);
@@ -96,12 +99,12 @@ pub(super) fn search(
             return Ok((neighbours, counts));
         }
         for batch in wanted.chunks(BATCH) {
-            compute(batch, pairs, store, |&(i, j)| {
+            kept.compute(batch, &cached, |(i, j)| {
                 let is_own = (i < num_samples) == (j < num_samples);
                 let limit = neighbours.limit(i, is_own).max(neighbours.limit(j, is_own));
                 let (x, y) = oriented(clouds[i], clouds[j]);
-                Ok(match exact_emd_within(x, y, None, limit)? {
-                    Bounded::Exact { value, gap, .. } => Known::Value(value, gap),
+                Ok(match exact_emd_within(x, y, limit)? {
+                    Bounded::Exact { value, gap } => Known::Value(value, gap),
                     Bounded::Above(bound) => Known::AtLeast(bound),
                 })
             })?;

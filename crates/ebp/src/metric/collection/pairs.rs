@@ -77,79 +77,71 @@ impl Pairs {
     }
 }
 
-/// Computes every pair that is not known yet.
-pub(super) fn fill(
-    clouds: &[&ArrangedCloud],
-    measure: Measure,
-    pairs: &mut Pairs,
-    store: &mut Option<PairStore>,
-    watch: Watch<'_>,
-) -> Result<()> {
-    let missing: Vec<(usize, usize)> =
-        Pairs::all(clouds.len()).filter(|&(i, j)| pairs.get(i, j).is_none()).collect();
-    let mut num_done = pairs.len() - missing.len();
-    watch(num_done, pairs.len());
-    for batch in missing.chunks(BATCH) {
-        compute(batch, pairs, store, |&(i, j)| {
-            let (x, y) = oriented(clouds[i], clouds[j]);
-            Ok(match measure {
-                Measure::Chamfer => {
-                    let nearest = NearestNeighbours::between(x, y)?;
-                    let chamfer = nearest.chamfer(super::CHAMFER);
-                    Known::Value(chamfer, nearest.emd_bound())
-                }
-                Measure::Emd(method) => {
-                    let found = emd(x, y, method)?;
-                    Known::Value(found.value, found.gap.unwrap_or(0.0))
-                }
-            })
-        })?;
-        num_done += batch.len();
-        watch(num_done, pairs.len());
-    }
-    Ok(())
+/// What is known, in memory and on disk.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) pairs: Pairs,
+    pub(super) store: Option<PairStore>,
 }
 
-/// Computes a batch of pairs on all threads and keeps what was found.
-pub(super) fn compute<T: Sync>(
-    batch: &[T],
-    pairs: &mut Pairs,
-    store: &mut Option<PairStore>,
-    work: impl Fn(&T) -> Result<Known> + Sync,
-) -> Result<()>
-where
-    for<'a> &'a T: Into<PairIndex>,
-{
-    let found: Result<Vec<Known>> =
-        batch.par_iter().map(&work).collect::<Vec<_>>().into_iter().collect();
-    let records: Vec<Record> = batch
-        .iter()
-        .zip(found?)
-        .map(|(pair, known)| {
-            let PairIndex { first, second } = pair.into();
-            Record { first, second, known }
-        })
-        .collect();
-    if let Some(store) = store {
-        store.append(&records)?;
+impl Kept {
+    /// Computes every pair that is not known yet.
+    pub(super) fn fill(
+        &mut self,
+        clouds: &[&ArrangedCloud],
+        measure: Measure,
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        let missing: Vec<(usize, usize)> =
+            Pairs::all(clouds.len()).filter(|&(i, j)| self.pairs.get(i, j).is_none()).collect();
+        let num_pairs = self.pairs.len();
+        let mut num_done = num_pairs - missing.len();
+        watch(num_done, num_pairs);
+        let nothing = Pairs::new(clouds.len(), &[]);
+        for batch in missing.chunks(BATCH) {
+            self.compute(batch, &nothing, |(i, j)| {
+                let (x, y) = oriented(clouds[i], clouds[j]);
+                Ok(match measure {
+                    Measure::Chamfer => {
+                        let nearest = NearestNeighbours::between(x, y)?;
+                        Known::Value(nearest.chamfer(super::CHAMFER), nearest.emd_bound())
+                    }
+                    Measure::Emd(method) => {
+                        let found = emd(x, y, method)?;
+                        Known::Value(found.value, found.gap.unwrap_or(0.0))
+                    }
+                })
+            })?;
+            num_done += batch.len();
+            watch(num_done, num_pairs);
+        }
+        Ok(())
     }
-    for record in &records {
-        pairs.set(record.first as usize, record.second as usize, record.known);
-    }
-    Ok(())
-}
 
-/// The numbers of two clouds, as records have them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PairIndex {
-    first: u32,
-    second: u32,
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "collections have fewer than 2^32 clouds")]
-impl From<&(usize, usize)> for PairIndex {
-    fn from(&(first, second): &(usize, usize)) -> Self {
-        Self { first: first as u32, second: second as u32 }
+    /// Computes a batch of pairs on all threads, unless they are `cached`, and keeps what was found.
+    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
+    pub(super) fn compute(
+        &mut self,
+        batch: &[(usize, usize)],
+        cached: &Pairs,
+        work: impl Fn((usize, usize)) -> Result<Known> + Sync,
+    ) -> Result<()> {
+        let found: Vec<Result<Known>> = batch
+            .par_iter()
+            .map(|&(i, j)| cached.get(i, j).map_or_else(|| work((i, j)), Ok))
+            .collect();
+        let mut new = Vec::new();
+        for (&(i, j), known) in batch.iter().zip(found) {
+            let known = known?;
+            self.pairs.set(i, j, known);
+            if cached.get(i, j).is_none() {
+                new.push(Record { first: i as u32, second: j as u32, known });
+            }
+        }
+        match &mut self.store {
+            Some(store) => store.append(&new),
+            None => Ok(()),
+        }
     }
 }
 

@@ -23,6 +23,7 @@
     clippy::inline_always,
     reason = "loops reach the machine's instruction set only when inlined into its function"
 )]
+#![allow(clippy::cast_possible_truncation, reason = "what is f32 in the original is rounded to it")]
 #![allow(clippy::needless_range_loop, reason = "lanes run through several arrays at once")]
 
 use crate::point::cpu::vectorise::VectorLoop;

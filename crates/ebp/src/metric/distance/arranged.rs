@@ -11,6 +11,11 @@
 //! The arrangement depends on the set alone, not on the order in which its points were given:
 //! every distance between two clouds is the same to the last bit when their points are shuffled.
 
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
+
 use crate::{Error, Result};
 
 /// Points per block: two vectors of AVX-512, four of AVX2.
@@ -93,7 +98,9 @@ impl ArrangedCloud {
                 *sum += x;
             }
         }
-        centroid.iter_mut().for_each(|sum| *sum /= rows.len() as f64);
+        for sum in &mut centroid {
+            *sum /= rows.len() as f64;
+        }
         let points = rows.iter().flat_map(|row| row.iter().copied()).collect();
         Self { dim, num_points: rows.len(), lanes, points, low, high, centroid }
     }

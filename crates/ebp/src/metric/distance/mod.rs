@@ -100,7 +100,7 @@ pub struct Emd {
 pub fn emd(x: &ArrangedCloud, y: &ArrangedCloud, method: EmdMethod) -> Result<Emd> {
     x.check_same_dim(y)?;
     let (value, gap) = match method {
-        EmdMethod::Exact => match exact::solve(x, y, None, f64::INFINITY) {
+        EmdMethod::Exact => match exact::solve(x, y, f64::INFINITY) {
             exact::Outcome::Solved(solution) => {
                 (solution.value, Some(relative_gap(solution.value, solution.lower_bound)))
             }
@@ -122,27 +122,25 @@ pub fn emd(x: &ArrangedCloud, y: &ArrangedCloud, method: EmdMethod) -> Result<Em
 }
 
 /// What [`exact_emd_within`] found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Bounded {
-    /// The exact distance, its relative gap, and the prices on y's arrangement.
-    Exact { value: f64, gap: f64, prices: Vec<f64> },
+    /// The exact distance and its relative gap.
+    Exact { value: f64, gap: f64 },
     /// The distance is above the limit: at least this.
     Above(f64),
 }
 
-/// The exact distance, or a bound above `limit` if that comes first. `prices` of a similar pair
-/// with the same second cloud are a start.
+/// The exact distance, or a bound above `limit` if that comes first.
 pub(crate) fn exact_emd_within(
     x: &ArrangedCloud,
     y: &ArrangedCloud,
-    prices: Option<&[f64]>,
     limit: f64,
 ) -> Result<Bounded> {
     x.check_same_dim(y)?;
-    Ok(match exact::solve(x, y, prices, limit) {
+    Ok(match exact::solve(x, y, limit) {
         exact::Outcome::Above(bound) => Bounded::Above(bound),
-        exact::Outcome::Solved(exact::Solution { value, lower_bound, prices }) => {
-            Bounded::Exact { value, gap: relative_gap(value, lower_bound), prices }
+        exact::Outcome::Solved(exact::Solution { value, lower_bound }) => {
+            Bounded::Exact { value, gap: relative_gap(value, lower_bound) }
         }
     })
 }

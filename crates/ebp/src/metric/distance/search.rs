@@ -14,7 +14,7 @@ use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use super::arranged::{ArrangedCloud, BOXES, LANES};
 
 /// No slot.
-pub(super) const NOWHERE: usize = usize::MAX;
+const NOWHERE: usize = usize::MAX;
 
 /// Prices on the points of a cloud, and the least of each block.
 #[derive(Clone, Debug)]
@@ -79,6 +79,14 @@ pub(super) struct Cheapest {
     pub(super) second: f64,
     /// Where that stands.
     pub(super) second_slot: usize,
+}
+
+impl Cheapest {
+    /// The blocks of both, where a later search may look first.
+    pub(super) fn blocks(&self) -> [usize; 2] {
+        let second = if self.second_slot == NOWHERE { self.slot } else { self.second_slot };
+        [self.slot / LANES, second / LANES]
+    }
 }
 
 /// Finds the two cheapest points seen from `x`.

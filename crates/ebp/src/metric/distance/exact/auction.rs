@@ -14,7 +14,6 @@
 //! the mass of the optimum (Bertsekas and Castañón, 1989). With one unit per point this is the
 //! auction of the assignment problem.
 
-use super::super::arranged::LANES;
 use super::super::search::{Cheapest, Prices, TwoCheapest};
 use super::Problem;
 
@@ -61,9 +60,14 @@ impl<'a> Auction<'a> {
 
     /// Empties all columns, keeps the prices, and sells everything again with increments of
     /// `epsilon`, which grows fourfold every `patience` bids: a war of many small steps says that
-    /// prices have far to go. What was sold before keeps its promise, as ε only grew. Returns the
-    /// last ε.
-    pub(super) fn round(&mut self, mut epsilon: f64, patience: u64) -> f64 {
+    /// prices have far to go. What was sold before keeps its promise, as ε only grew. At the same
+    /// moments `is_enough` may end the round, with goods unsold. Returns the last ε.
+    pub(super) fn round(
+        &mut self,
+        mut epsilon: f64,
+        patience: u64,
+        mut is_enough: impl FnMut(&Prices) -> bool,
+    ) -> f64 {
         let mut next = self.num_bids.saturating_add(patience);
         for (slot, holdings) in self.holdings.iter_mut().enumerate() {
             let price = self.prices.get(slot);
@@ -72,11 +76,14 @@ impl<'a> Auction<'a> {
         }
         self.remaining.fill(self.problem.supply);
         self.waiting.clear();
-        self.waiting.extend((0..self.problem.rows.len() as u32).rev());
+        self.waiting.extend((0..NOBODY).take(self.problem.rows.len()));
         while let Some(row) = self.waiting.pop() {
             while self.remaining[row as usize] > 0 {
                 self.bid(row, epsilon);
                 if self.num_bids > next {
+                    if is_enough(&self.prices) {
+                        return epsilon;
+                    }
                     epsilon *= 4.0;
                     next = self.num_bids.saturating_add(patience);
                 }
@@ -89,7 +96,7 @@ impl<'a> Auction<'a> {
         let index = row as usize;
         let cheapest = self.cheapest(index);
         self.num_bids += 1;
-        self.hints[index] = [cheapest.slot / LANES, cheapest.second_slot / LANES];
+        self.hints[index] = cheapest.blocks();
         let column = cheapest.slot;
         // b = w − c + ε = p + (w − v) + ε
         let price = self.prices.get(column) + (cheapest.second - cheapest.value) + epsilon;
@@ -111,11 +118,8 @@ impl<'a> Auction<'a> {
                 if self.remaining[loser as usize] == 0 && loser != row {
                     self.waiting.push(loser);
                 }
+                // Its own goods only move up to the new price: nothing is placed by that.
                 self.remaining[loser as usize] += amount;
-                if loser == row {
-                    // Its own goods move up to the new price: nothing is placed by that.
-                    continue;
-                }
             }
         }
         let holdings = &mut self.holdings[column];

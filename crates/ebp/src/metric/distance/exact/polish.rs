@@ -11,6 +11,10 @@
 //! prices prove the plan optimal. If it does not, the raises chase each other around a cycle: a
 //! chain of rows that would all gain if each took what the next one holds. They do, the plan gets
 //! cheaper, and the search goes on. Every such exchange lowers the total, so that it ends.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "slots fit into u32: a cloud has fewer than 2^32 points"
+)]
 
 use std::collections::VecDeque;
 
@@ -52,12 +56,12 @@ impl<'a> Polish<'a> {
         let mut held: Vec<Vec<(u32, u64)>> = vec![Vec::with_capacity(1); num_rows];
         let mut holders: Vec<Vec<u32>> = vec![Vec::with_capacity(1); num_columns];
         for (column, row, amount) in plan {
-            match held[row].iter_mut().find(|(known, _)| *known == column as u32) {
-                Some((_, sum)) => *sum += amount,
-                None => {
-                    held[row].push((column as u32, amount));
-                    holders[column].push(row as u32);
-                }
+            if let Some((_, sum)) = held[row].iter_mut().find(|(known, _)| *known == column as u32)
+            {
+                *sum += amount;
+            } else {
+                held[row].push((column as u32, amount));
+                holders[column].push(row as u32);
             }
         }
         let mut polish = Self {
@@ -203,12 +207,11 @@ impl<'a> Polish<'a> {
     }
 
     fn take(&mut self, row: usize, column: u32, amount: u64) {
-        match self.held[row].iter_mut().find(|(own, _)| *own == column) {
-            Some((_, sum)) => *sum += amount,
-            None => {
-                self.held[row].push((column, amount));
-                self.holders[column as usize].push(row as u32);
-            }
+        if let Some((_, sum)) = self.held[row].iter_mut().find(|(own, _)| *own == column) {
+            *sum += amount;
+        } else {
+            self.held[row].push((column, amount));
+            self.holders[column as usize].push(row as u32);
         }
     }
 
