@@ -6,6 +6,7 @@ use ebp::point::{Activation, ContextAt};
 use serde::Serialize;
 
 use crate::command::bench::{Case, NamedSize};
+use crate::command::data::DataArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
+    /// Bring data in, look at it, and draw built-in shapes
+    Data(DataArguments),
 }
 
 /// The most threads that may be asked for.
@@ -210,7 +213,7 @@ impl SimdName {
 }
 
 /// A whole number above zero.
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("must be a whole number of at least 1".into()),
         Ok(number) => Ok(number),

@@ -1,6 +1,7 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+pub(crate) mod data;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
@@ -9,5 +10,6 @@ use crate::failure::Failure;
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Bench(bench) => bench::run(bench),
+        Command::Data(data) => data::run(data),
     }
 }

@@ -8,6 +8,10 @@
 //!
 //! Faces of more than three corners become fans of triangles.
 
+mod inside;
+mod subsample;
+mod surface;
+
 use std::io::Write;
 use std::path::Path;
 
@@ -17,6 +21,11 @@ use crate::{Error, Result};
 use super::file::write::write_whole;
 use super::file::{ByteOrder, extension, malformed, name_of, read_bytes};
 use super::format::{obj, off, ply};
+
+pub use inside::Inside;
+pub(crate) use subsample::{draw_index, shuffled};
+pub use subsample::{farthest_points, poisson_disc};
+pub use surface::SurfaceSampler;
 
 /// The endings of the formats that hold meshes.
 pub const MESH_ENDINGS: [&str; 3] = ["off", "obj", "ply"];
