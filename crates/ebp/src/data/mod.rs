@@ -14,6 +14,7 @@ mod file;
 mod format;
 pub mod image;
 pub mod import;
+pub mod layout;
 pub mod mesh;
 pub mod normalise;
 pub mod npy;
