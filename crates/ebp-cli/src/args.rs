@@ -11,6 +11,7 @@ pub(crate) use self::metric::{
     CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
 };
 use crate::command::bench::{Case, NamedSize};
+use crate::command::data::DataArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Distance(DistanceArguments),
     /// Compare a collection of generated sets with real ones
     Metrics(MetricsArguments),
+    /// Bring data in, look at it, and draw built-in shapes
+    Data(DataArguments),
 }
 
 /// The most threads that may be asked for.
@@ -219,7 +222,7 @@ impl SimdName {
 }
 
 /// A whole number above zero.
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("must be a whole number of at least 1".into()),
         Ok(number) => Ok(number),

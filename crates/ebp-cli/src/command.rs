@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod clouds;
+pub(crate) mod data;
 mod distance;
 mod metrics;
 
@@ -14,5 +15,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Bench(bench) => bench::run(bench),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
+        Command::Data(data) => data::run(data),
     }
 }

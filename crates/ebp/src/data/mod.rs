@@ -5,18 +5,27 @@
 //! brings them to the scale that networks expect and back. [`cloud`] reads point clouds from the
 //! common formats, one or a whole folder; [`npy`] reads and writes NumPy's arrays.
 
+pub mod augment;
+pub mod batches;
+pub mod cache;
 pub mod cloud;
 pub mod curves;
 mod file;
 mod format;
 pub mod image;
+pub mod import;
+pub mod layout;
 pub mod mesh;
+pub mod normalise;
 pub mod npy;
 pub mod pattern;
+pub mod shapes;
 mod standardise;
 pub mod table;
 pub mod words;
 
+pub use batches::{Batch, BatchConfig, Batches};
+pub use cache::{Cache, CacheWriter, Split};
 pub use cloud::{Cloud, Clouds, read_cloud, read_clouds};
 pub use curves::{CurveFamily, CurveLaw, CurveSet};
 pub use file::Real;

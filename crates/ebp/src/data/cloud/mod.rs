@@ -37,6 +37,8 @@ pub const CLOUD_ENDINGS: [&str; 12] =
 
 /// The data set of ModelNet40's files that holds the points.
 const POINTS_DATASET: &str = "data";
+/// The one that holds a label for each cloud.
+const LABELS_DATASET: &str = "label";
 
 /// Reads one cloud from a file of any supported format.
 ///
@@ -147,4 +149,18 @@ fn clouds_of_arrays(arrays: Vec<(String, Array<f32>)>, file: &str) -> Result<Clo
         return Err(malformed(file, Place::Byte(0), expected, "none in the file"));
     }
     Clouds::concatenate(parts)
+}
+
+/// The labels of an HDF5 file's clouds, where it has a data set `label`.
+pub(crate) fn hdf5_labels(bytes: &[u8], file: &str) -> Result<Option<Vec<u32>>> {
+    let contents = Hdf5::parse(bytes, file)?;
+    if !contents.names()?.iter().any(|name| name == LABELS_DATASET) {
+        return Ok(None);
+    }
+    let labels = contents.array(LABELS_DATASET)?.values.into_iter().map(|number| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+        let label = (0.0..16_777_216.0).contains(&number).then_some(number as u32);
+        label.ok_or_else(|| malformed(file, Place::Byte(0), "labels from 0", number.to_string()))
+    });
+    labels.collect::<Result<_>>().map(Some)
 }

@@ -8,15 +8,25 @@
 //!
 //! Faces of more than three corners become fans of triangles.
 
+mod inside;
+mod subsample;
+mod surface;
+
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Place;
 use crate::{Error, Result};
 
+use super::cloud::files_below;
 use super::file::write::write_whole;
 use super::file::{ByteOrder, extension, malformed, name_of, read_bytes};
 use super::format::{obj, off, ply};
+
+pub use inside::Inside;
+pub(crate) use subsample::{draw_index, shuffled};
+pub use subsample::{farthest_points, poisson_disc};
+pub use surface::SurfaceSampler;
 
 /// The endings of the formats that hold meshes.
 pub const MESH_ENDINGS: [&str; 3] = ["off", "obj", "ply"];
@@ -114,4 +124,13 @@ pub(crate) fn fan(corners: &[u32], faces: &mut Vec<[u32; 3]>) {
     if let [first, rest @ ..] = corners {
         faces.extend(rest.windows(2).map(|pair| [*first, pair[0], pair[1]]));
     }
+}
+
+/// All meshes in a folder and its folders, sorted.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub fn mesh_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    files_below(folder, &|path| MESH_ENDINGS.contains(&extension(path).as_str()))
 }

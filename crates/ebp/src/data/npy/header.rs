@@ -9,7 +9,7 @@ use crate::data::file::{ByteOrder, Bytes, NumberKind};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy itself refuses longer headers.
-const LONGEST: usize = 10_000;
+pub(super) const LONGEST: usize = 10_000;
 /// NumPy's limit, too.
 const MOST_AXES: usize = 64;
 /// The numbers start at a multiple of this.

@@ -8,7 +8,8 @@
 mod header;
 mod npz;
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::{Error, Result};
@@ -62,6 +63,20 @@ impl<T: Real> Array<T> {
 /// [`Error::Io`] if it cannot be read, otherwise as [`parse_npy`].
 pub fn read_npy<T: Real>(path: &Path) -> Result<Array<T>> {
     parse_npy(&read_bytes(path)?, &name_of(path))
+}
+
+/// The axes of a `.npy` file, from its header alone.
+///
+/// # Errors
+///
+/// As [`read_npy`].
+pub fn npy_shape(path: &Path) -> Result<Vec<usize>> {
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    file.take(header::LONGEST as u64 + 12)
+        .read_to_end(&mut head)
+        .map_err(Error::io("read", path))?;
+    Ok(header::read(&mut Bytes::new(&name_of(path), &head))?.shape)
 }
 
 /// Reads the bytes of a `.npy` file; `file` is how errors call it.
