@@ -42,7 +42,7 @@ fn write_balls(path: &Path, seed: u64, count: usize, points: usize) {
 
 fn write(path: &Path, shape: &[usize], values: &[f32]) {
     let array = Array::new(shape.to_vec(), values.to_vec()).expect("a shape that fits");
-    write_npy(path, &array, Precision::F32).expect("a writable folder");
+    write_npy(path, &array, Precision::Single).expect("a writable folder");
 }
 
 fn text(path: &Path) -> &str {
