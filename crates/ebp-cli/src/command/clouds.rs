@@ -120,7 +120,9 @@ fn normalise(points: &mut [f64], dim: usize, how: Normalisation) {
         }
     };
     if size > 0.0 {
-        points.iter_mut().for_each(|x| *x /= size);
+        for x in points {
+            *x /= size;
+        }
     }
 }
 
@@ -154,7 +156,9 @@ mod tests {
         for seed in 0..40 {
             let chosen = choose(Stream::new(seed, "choice"), 10, 4);
             assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]), "{chosen:?}");
-            chosen.iter().for_each(|&index| is_seen[index] = true);
+            for index in chosen {
+                is_seen[index] = true;
+            }
         }
         assert_eq!(is_seen, [true; 10]);
         assert_eq!(choose(Stream::new(0, "choice"), 3, 3), [0, 1, 2]);

@@ -34,9 +34,9 @@ pub(crate) fn run(arguments: &MetricsArguments) -> Result<(), Failure> {
         })?;
     let report = threads.install(|| measure(arguments))?;
     if arguments.json {
-        report.print_json()?
+        report.print_json()?;
     } else {
-        report.print_table(arguments.paper)?
+        report.print_table(arguments.paper)?;
     }
     Ok(())
 }
