@@ -12,6 +12,10 @@ pub(crate) use self::metric::{
 };
 use crate::command::bench::{Case, NamedSize};
 use crate::command::data::DataArguments;
+use crate::command::plot::PlotArguments;
+use crate::command::predict::PredictArguments;
+use crate::command::reproduce::ReproduceArguments;
+use crate::command::train::TrainArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -24,6 +28,14 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Train a model on built-in curves or a table of your own
+    Train(TrainArguments),
+    /// Ask a trained model for densities, quantiles, modes and samples
+    Predict(PredictArguments),
+    /// Draw the curves of a run
+    Plot(PlotArguments),
+    /// Reproduce an experiment of the paper
+    Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
     /// Measure how far two sets of points are apart
@@ -230,7 +242,7 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// Far more threads than cores is a typing error, and would take minutes to start.
-fn number_of_threads(text: &str) -> Result<usize, String> {
+pub(crate) fn number_of_threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number @ 1..=MOST_THREADS) => Ok(number),
         _ => Err(format!("must be a whole number of at least 1 and at most {MOST_THREADS}")),

@@ -8,12 +8,14 @@
 mod args;
 mod command;
 pub mod config;
+mod density;
 mod failure;
 mod interrupt;
-#[allow(dead_code, reason = "drawn by the commands that evaluate models, which come next")]
+mod output;
 mod picture;
 mod progress;
 mod run;
+mod threads;
 
 use std::process::ExitCode;
 

@@ -15,10 +15,13 @@ pub(crate) mod line_plot;
 
 use std::path::Path;
 
-use image::{ImageFormat, RgbImage};
+use image::imageops::replace;
+use image::{ImageFormat, Rgb, RgbImage};
 use miette::miette;
 
 use crate::failure::Failure;
+
+pub(crate) use self::axis::Scale;
 
 /// Writes a figure as a PNG file.
 pub(crate) fn save(figure: &RgbImage, path: &Path) -> Result<(), Failure> {
@@ -29,4 +32,40 @@ pub(crate) fn save(figure: &RgbImage, path: &Path) -> Result<(), Failure> {
             path.display()
         ))
     })
+}
+
+/// Pictures side by side in rows of `per_row`, and the rows below each other.
+pub(crate) fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
+    let rows: Vec<&[RgbImage]> = pictures.chunks(per_row.max(1)).collect();
+    let cell = pictures.iter().map(RgbImage::width).max().unwrap_or(1);
+    let height_of = |row: &[RgbImage]| row.iter().map(RgbImage::height).max().unwrap_or(0);
+    let height: u32 = rows.iter().map(|row| height_of(row)).sum();
+    let num_columns = rows.iter().map(|row| row.len()).max().unwrap_or(1);
+    let width = cell * u32::try_from(num_columns).unwrap_or(1);
+    let mut figure = RgbImage::from_pixel(width, height.max(1), Rgb([255, 255, 255]));
+    let mut top = 0_i64;
+    for row in rows {
+        let mut left = 0_i64;
+        for picture in row {
+            replace(&mut figure, picture, left, top);
+            left += i64::from(cell);
+        }
+        top += i64::from(height_of(row));
+    }
+    figure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_stacked_without_overlap() {
+        let picture = |width, height| RgbImage::new(width, height);
+        let figure = stack(&[picture(10, 20), picture(12, 30)], 1);
+        assert_eq!((figure.width(), figure.height()), (12, 50));
+        let many: Vec<_> = (0..5).map(|_| picture(10, 20)).collect();
+        let figure = stack(&many, 2);
+        assert_eq!((figure.width(), figure.height()), (20, 60));
+    }
 }

@@ -25,6 +25,38 @@ const SETTINGS: [&str; 6] = [
     "train.best_quantity=error",
 ];
 
+/// The real thing, small: an energy-based process with all that a checkpoint must hold.
+fn regression(directory: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebp"));
+    command.args(["train", "sines", "-q", "--json", "--out"]).arg(directory);
+    let settings = [
+        "train.num_steps=400",
+        "train.checkpoint_every=10",
+        "train.best_quantity=excess",
+        "evaluation.every=200",
+        "evaluation.num_sets=2",
+        "evaluation.num_locations=5",
+        "tasks.num_sets=2",
+        "tasks.set_size=12",
+        "tasks.max_context=8",
+        "model.encoder_widths=[8]",
+        "model.head_widths=[]",
+        "model.energy_widths=[8]",
+        "model.estimator=ade",
+        "model.spectral_norm=true",
+        "model.temperature=0.05",
+        "model.sampler.hyper_widths=[8]",
+        "model.sampler.num_layers=2",
+        "model.sampler.num_draws=4",
+        "model.sampler.dynamics=langevin",
+    ];
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command.args(more).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
 /// The example. `cargo test` builds it; `cargo test --test train_kill` needs `--examples` too.
 fn toy(directory: &Path, more: &[&str]) -> Command {
     let mut program = PathBuf::from(env!("CARGO_BIN_EXE_ebp"));
@@ -90,9 +122,23 @@ fn wait_for_steps(directory: &Path, child: &mut Child) {
 
 #[test]
 fn twenty_kills_change_no_byte() {
+    kill_and_compare(|directory, is_slow, more| {
+        let slow: &[&str] = if is_slow { &["--delay-us", "1000"] } else { &[] };
+        toy(directory, &[&["-q"], slow, more].concat())
+    });
+}
+
+#[test]
+fn twenty_kills_change_no_byte_of_an_energy_based_process() {
+    kill_and_compare(|directory, _, more| regression(directory, more));
+}
+
+/// Trains once undisturbed and once killed 20 times; `start` is given the folder, whether steps may
+/// be slowed down, and further arguments.
+fn kill_and_compare(start: impl Fn(&Path, bool, &[&str]) -> Command) {
     let folder = tempfile::tempdir().expect("a folder");
     let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
-    finish(toy(&whole, &["-q"]));
+    finish(start(&whole, false, &[]));
 
     let stream = Stream::new(11, "kills");
     let mut lives = [0.0; NUM_KILLS];
@@ -100,7 +146,7 @@ fn twenty_kills_change_no_byte() {
     let mut num_struck = 0;
     for life in lives {
         let resume: &[&str] = if killed.exists() { &["--resume"] } else { &[] };
-        let mut command = toy(&killed, &[&["-q", "--delay-us", "1000"], resume].concat());
+        let mut command = start(&killed, true, resume);
         let mut child = command.stderr(Stdio::null()).spawn().expect("the example is built");
         thread::sleep(Duration::from_secs_f32(life * LONGEST_LIFE_MS / 1000.0));
         num_struck += u32::from(child.try_wait().expect("a child").is_none());
@@ -108,7 +154,7 @@ fn twenty_kills_change_no_byte() {
         child.wait().expect("a dead child");
     }
     assert!(num_struck > 10, "most kills must meet a living process, {num_struck} did");
-    finish(toy(&killed, &["-q", "--resume"]));
+    finish(start(&killed, false, &["--resume"]));
     assert_same_results(&killed, &whole);
 }
 

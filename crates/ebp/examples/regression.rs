@@ -13,17 +13,14 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ebp::data::curves::CurveFamily;
+use ebp::data::CurveFamily;
 use ebp::metric::predictive::{Evaluation, held_out};
 use ebp::point::CpuBackend;
-use ebp::process::{
-    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, StepSettings, Task,
-};
+use ebp::process::{EnergyBasedConfig, EnergyBasedProcess, Estimator};
 use ebp::rng::Stream;
-
-/// Sets per training step, and elements per set.
-const BATCH: u64 = 8;
-const ELEMENTS: usize = 60;
+use ebp::train::{
+    Event, Observer, Regression, Session, TaskConfig, TaskSource, Trainer, TrainerConfig,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -39,45 +36,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     match estimator.as_str() {
         "importance" => {}
         "ade" => {
-            config.estimator = Estimator::Ade(AdeConfig::default());
+            config.estimator = Estimator::Ade;
+            config.gradient_penalty = 1e-3;
             config.learning_rate = 3e-3;
             config.average_decay = 0.998;
         }
         other => return Err(format!("estimator must be importance or ade, found {other}").into()),
     }
-    let mut process = EnergyBasedProcess::new(config, 1, Arc::new(CpuBackend::new()))?;
+    let process = EnergyBasedProcess::new(config, 1, Arc::new(CpuBackend::new()))?;
+    let source = TaskSource::Curves(family);
+    let mut model = Regression::new(Box::new(process), source, TaskConfig::default())?;
 
     let start = Instant::now();
-    let (data, noise) = (Stream::new(1, "data"), Stream::new(1, "train"));
-    for number in 0..num_steps {
-        let tasks: Vec<Task> = (0..BATCH)
-            .map(|set| task(family, data, number * BATCH + set))
-            .collect::<ebp::Result<_>>()?;
-        let stream = noise.child(number);
-        let settings = StepSettings { number, num_steps, stream, learning_rate_factor: 1.0 };
-        let losses = process.train_step(&tasks, &settings)?;
-        if number % (num_steps / 6).max(1) == 0 {
-            println!(
-                "step {number:5}  {:7.3} nats  KL {:.2}  {} active units",
-                losses.nats, losses.kl, losses.active_units
-            );
-        }
-    }
+    let trainer = Trainer::new(TrainerConfig { num_steps, ..TrainerConfig::default() }, 1)?;
+    trainer.run(&mut model, Session::new(&mut Printer))?;
     println!("trained in {:.1} s", start.elapsed().as_secs_f64());
 
-    process.use_average()?;
+    model.process_mut().use_average()?;
     println!("context      nats     floor    excess ± standard error");
     for num_context in [5, 15, 30] {
-        let score = held_out(
-            &process,
-            &Evaluation {
-                family,
-                num_context,
-                num_sets: 20,
-                num_locations: 100,
-                stream: Stream::new(2, "evaluation"),
-            },
-        )?;
+        let stream = Stream::new(2, "evaluation");
+        let evaluation =
+            Evaluation { family, num_context, num_sets: 20, num_locations: 100, stream };
+        let score = held_out(model.process(), &evaluation)?;
         println!(
             "{num_context:7} {:9.4} {:9.4} {:9.4} ± {:.4}",
             score.nll, score.floor, score.excess, score.excess_std_error
@@ -86,11 +67,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A set cut after 3 to 32 elements.
-fn task(family: CurveFamily, stream: Stream, number: u64) -> ebp::Result<Task> {
-    let set = family.draw(stream, number, ELEMENTS)?.set;
-    let num_context = 3 + usize::try_from(number % 30).unwrap_or(0);
-    let context: Vec<_> = (0..num_context).collect();
-    let target: Vec<_> = (num_context..ELEMENTS).collect();
-    Ok(Task { context: set.select(&context), target: set.select(&target) })
+/// Shows six steps of the run.
+#[derive(Debug)]
+struct Printer;
+
+impl Observer for Printer {
+    fn observe(&mut self, event: &Event<'_>) -> ebp::Result<()> {
+        if let Event::Step(numbers) = event
+            && numbers.step.is_multiple_of((numbers.num_steps / 6).max(1))
+        {
+            let words: Vec<_> =
+                numbers.record.iter().map(|(name, x)| format!("{name} {x:.3}")).collect();
+            println!("step {:5}  {}", numbers.step, words.join("  "));
+        }
+        Ok(())
+    }
 }

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use ebp::IndexedSet;
+use ebp::nn::Step;
 use ebp::point::CpuBackend;
 use ebp::process::{
-    AdeConfig, EnergyBasedConfig, EnergyBasedProcess, Estimator, PosteriorPooling, PredictionRule,
-    Predictive, Process, StepSettings, Task, TrainingMode,
+    Dynamics, EnergyBasedConfig, EnergyBasedProcess, Estimator, Learner, PosteriorPooling,
+    PredictionRule, Predictive, Process, Proposal, SamplerConfig, Task, TrainingMode,
 };
 use ebp::rng::Stream;
 
@@ -43,8 +44,8 @@ fn train(process: &mut EnergyBasedProcess, steps: std::ops::Range<u64>, num_step
         let tasks: Vec<_> =
             (0..8_u32).map(|i| task(stream.child(u64::from(i)), 30, 3 + i as usize)).collect();
         let settings =
-            StepSettings { number, num_steps, stream: stream.child(99), learning_rate_factor: 1.0 };
-        process.train_step(&tasks, &settings).unwrap();
+            Step { number, num_steps, stream: stream.child(99), learning_rate_factor: 1.0 };
+        process.learn(&tasks, &settings).unwrap();
     }
 }
 
@@ -84,7 +85,7 @@ fn predictive_densities_integrate_to_one_for_any_number_of_context_elements() {
                 let predictive = process.predict(&context, prediction).unwrap();
                 let densities = predictive.log_density(&grid).unwrap();
                 let mass: f64 = densities.iter().map(|d| d.value.exp() * width).sum();
-                // Two quadratures of a smooth density, 512 and 1000 midpoints.
+                // Two quadratures of a smooth density, 256 and 1000 midpoints.
                 assert!((mass - 1.0).abs() < 1e-3, "{num_context} {prediction:?}: {mass}");
             }
         }
@@ -139,15 +140,26 @@ fn a_short_training_finds_both_branches() {
     assert!((0.3..0.7).contains(&upper), "mass of the upper branch {upper}");
 }
 
+fn small_sampler(dynamics: Dynamics) -> SamplerConfig {
+    SamplerConfig {
+        hyper_widths: vec![32],
+        num_layers: 4,
+        num_draws: 8,
+        dynamics,
+        num_dynamics_steps: 2,
+        ..SamplerConfig::default()
+    }
+}
+
 /// The learned sampler stands in for log Z: its energy must describe the data far better than
 /// the flat start, 1.8 nats over the domain of length six.
 #[test]
 fn adversarial_training_learns_too() {
-    let ade = AdeConfig { hyper_widths: vec![64, 64], num_layers: 8, ..AdeConfig::default() };
-    let estimator = Estimator::Ade(ade);
     let mut process = process(EnergyBasedConfig {
-        estimator,
+        estimator: Estimator::Ade,
         learning_rate: 3e-3,
+        gradient_penalty: 1e-3,
+        sampler: small_sampler(Dynamics::None),
         ..EnergyBasedConfig::default()
     });
     train(&mut process, 0..60, 60);
@@ -161,13 +173,30 @@ fn adversarial_training_learns_too() {
 
 #[test]
 fn an_interrupted_run_goes_on_bit_for_bit() {
-    let ade = AdeConfig { hyper_widths: vec![16], num_layers: 3, ..AdeConfig::default() };
-    for (mode, estimator) in [
-        (TrainingMode::FullSet, Estimator::Importance),
-        (TrainingMode::Predictive, Estimator::Importance),
-        (TrainingMode::Predictive, Estimator::Ade(ade)),
-    ] {
-        let config = EnergyBasedConfig { mode, estimator, ..EnergyBasedConfig::default() };
+    let base = EnergyBasedConfig {
+        encoder_widths: vec![16],
+        energy_widths: vec![16, 16],
+        ..EnergyBasedConfig::default()
+    };
+    let ade = |dynamics| EnergyBasedConfig {
+        estimator: Estimator::Ade,
+        sampler: small_sampler(dynamics),
+        ..base.clone()
+    };
+    let configs = [
+        EnergyBasedConfig { mode: TrainingMode::FullSet, ..base.clone() },
+        EnergyBasedConfig { spectral_norm: true, temperature: 0.1, ..base.clone() },
+        EnergyBasedConfig { gradient_penalty: 1e-3, ..ade(Dynamics::None) },
+        ade(Dynamics::Langevin),
+        ade(Dynamics::Hamiltonian),
+        ade(Dynamics::GeneralizedHamiltonian),
+        EnergyBasedConfig {
+            proposal: Proposal::Both,
+            estimator: Estimator::Importance,
+            ..ade(Dynamics::Langevin)
+        },
+    ];
+    for config in configs {
         let mut whole = process(config.clone());
         train(&mut whole, 0..6, 6);
         let mut first = process(config.clone());
@@ -198,12 +227,75 @@ fn what_does_not_fit_is_refused_by_name() {
     let context = IndexedSet::new(2, 1, vec![0.0; 2], vec![0.0]).unwrap();
     let error = process.condition(&context).unwrap_err().to_string();
     assert!(error.contains("`context` must be locations of 1 and values of 1"), "{error}");
-    let settings = StepSettings {
-        number: 0,
-        num_steps: 1,
-        stream: Stream::new(0, "step"),
-        learning_rate_factor: 1.0,
-    };
-    let error = process.train_step(&[], &settings).unwrap_err().to_string();
+    let settings =
+        Step { number: 0, num_steps: 1, stream: Stream::new(0, "step"), learning_rate_factor: 1.0 };
+    let error = process.learn(&[], &settings).unwrap_err().to_string();
     assert_eq!(error, "`tasks` must be at least one, found 0");
+}
+
+/// Every step moves every step size: the dynamics are part of what is learned.
+#[test]
+fn the_sampler_learns_its_step_sizes() {
+    for dynamics in [Dynamics::Langevin, Dynamics::Hamiltonian, Dynamics::GeneralizedHamiltonian] {
+        let mut process = process(EnergyBasedConfig {
+            estimator: Estimator::Ade,
+            sampler: small_sampler(dynamics),
+            ..EnergyBasedConfig::default()
+        });
+        let sizes = |process: &EnergyBasedProcess| {
+            let name = "parameters/sampler.dynamics.log_step_sizes";
+            process.state().unwrap()[name].to_vec1::<f32>().unwrap()
+        };
+        let before = sizes(&process);
+        train(&mut process, 0..2, 10);
+        let after = sizes(&process);
+        assert!(
+            before.iter().zip(&after).all(|(a, b)| (a - b).abs() > 1e-6),
+            "{dynamics:?}: {after:?}"
+        );
+    }
+}
+
+/// Two dimensions: the density is normalised by sampling and says how well.
+#[test]
+fn values_of_two_dimensions_are_normalised_within_the_stated_error() {
+    let process = process(EnergyBasedConfig {
+        value_dim: 2,
+        location_dim: 2,
+        num_proposals: 36,
+        energy_widths: vec![12],
+        ..EnergyBasedConfig::default()
+    });
+    let context = IndexedSet::new(2, 2, vec![0.1, 0.2], vec![0.3, -0.4]).unwrap();
+    let per_side = 60;
+    let width = 6.0 / f64::from(per_side);
+    let mut values = Vec::new();
+    for row in 0..per_side {
+        for column in 0..per_side {
+            values.extend([row, column].map(|cell| -3.0 + (f64::from(cell) + 0.5) * width));
+        }
+    }
+    let count = values.len() / 2;
+    let grid = IndexedSet::new(2, 2, [0.5, -0.5].repeat(count), values).unwrap();
+    for rule in [PredictionRule::Mixture, PredictionRule::Geometric] {
+        let predictive = process.predict(&context, rule).unwrap();
+        let densities = predictive.log_density(&grid).unwrap();
+        let mass: f64 = densities.iter().map(|d| d.value.exp() * width * width).sum();
+        let error = densities.iter().map(|d| d.std_error).fold(0.0, f64::max);
+        assert!(error > 0.0 && error < 0.1, "{error}");
+        assert!((mass - 1.0).abs() < 4.0 * error, "{mass} ± {error}");
+    }
+    let predictive = process.condition(&context).unwrap();
+    let draws = predictive.sample(&[0.5, -0.5], 4000, Stream::new(1, "draws")).unwrap();
+    let densities = predictive.log_density(&grid).unwrap();
+    for axis in 0..2 {
+        let mean: f64 = densities
+            .iter()
+            .enumerate()
+            .map(|(i, d)| d.value.exp() * width * width * grid.value(i)[axis])
+            .sum();
+        let found = draws.chunks_exact(2).map(|x| x[axis]).sum::<f64>() / 4000.0;
+        // A standard deviation of at most 3 over 4000 draws, four times; cells are 0.06 wide.
+        assert!((found - mean).abs() < 4.0 * 3.0 / 4000_f64.sqrt() + 0.03, "{found} {mean}");
+    }
 }

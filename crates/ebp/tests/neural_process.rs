@@ -6,7 +6,9 @@
 mod neural;
 
 use ebp::IndexedSet;
-use ebp::process::neural::{NetworkConfig, NeuralProcessConfig, TaskBatch, Tasks};
+use ebp::nn::{Record, Step};
+use ebp::process::neural::{NetworkConfig, NeuralProcessConfig};
+use ebp::process::{Learner, Task};
 use ebp::rng::Stream;
 use neural::{Curve, SMALL, Sizes, all, curve_set, random_set, train};
 
@@ -58,7 +60,7 @@ fn other_dimensions_are_refused() {
         assert!(predictive.sample(&[1.0, 2.0, 3.0], 1, Stream::new(1, "a")).is_err());
     }
     let network = NetworkConfig { min_std_dev: 0.0, ..NetworkConfig::default() };
-    let config = NeuralProcessConfig { network, ..NeuralProcessConfig::default() };
+    let config = NeuralProcessConfig { network, ..NeuralProcessConfig::latent() };
     let backend = std::sync::Arc::new(ebp::point::CpuBackend::new());
     let error = ebp::process::neural::NeuralProcess::new(config, 1, backend).unwrap_err();
     assert_eq!(error.to_string(), "`min_std_dev` must be in (0, 1), found 0");
@@ -98,11 +100,14 @@ fn densities_integrate_to_one_and_draws_follow_them() {
 fn equal_seeds_give_equal_bytes_and_a_restored_run_goes_on_exactly() {
     let tasks = |step: u64| {
         let stream = Stream::new(5, "tasks").child(step);
-        let sets: Vec<_> = (0..3).map(|set| curve_set(Curve::Sine, 8, stream.child(set))).collect();
         // A context of every kind: none, some, nearly all.
-        Tasks::split(&sets, 0..=7, stream.child(9)).unwrap()
+        let task = |set: u64| {
+            let stream = stream.child(set);
+            Task::split(&curve_set(Curve::Sine, 8, stream), 0..=7, stream.child(9)).unwrap()
+        };
+        (0..3).map(task).collect::<Vec<_>>()
     };
-    let bits = |learner: &dyn neural::Learner| -> Vec<(String, Vec<u32>)> {
+    let bits = |learner: &dyn Learner| -> Vec<(String, Vec<u32>)> {
         let state = learner.state().unwrap().into_iter();
         let floats = state.filter(|(_, tensor)| tensor.dtype() == candle_core::DType::F32);
         floats
@@ -112,9 +117,10 @@ fn equal_seeds_give_equal_bytes_and_a_restored_run_goes_on_exactly() {
             })
             .collect()
     };
-    let step = |learner: &mut dyn neural::Learner, number: u64| {
+    let step = |learner: &mut dyn Learner, number: u64| {
         let stream = Stream::new(6, "steps").child(number);
-        learner.train_step(&tasks(number).batch(), stream, 1e-3).unwrap()
+        let step = Step { number, num_steps: 4, stream, learning_rate_factor: 1.0 };
+        learner.learn(&tasks(number), &step).unwrap()
     };
     let whole = all(SMALL, 5);
     let halves = all(SMALL, 5);
@@ -144,29 +150,38 @@ fn equal_seeds_give_equal_bytes_and_a_restored_run_goes_on_exactly() {
 #[test]
 fn tasks_that_do_not_fit_are_refused_before_anything_changes() {
     for mut process in all(SMALL, 7) {
-        let set = [curve_set(Curve::Sine, 4, Stream::new(1, "set"))];
-        let none = [IndexedSet::empty(1, 1).unwrap()];
-        let mut refuse = |contexts: &[IndexedSet], targets: &[IndexedSet]| {
-            let batch = TaskBatch { contexts, targets };
-            process.train_step(&batch, Stream::new(1, "step"), 1e-3).is_err()
+        let set = curve_set(Curve::Sine, 4, Stream::new(1, "set"));
+        let none = IndexedSet::empty(1, 1).unwrap();
+        let wide = random_set(WIDE, 2, Stream::new(1, "wide"));
+        let stream = Stream::new(1, "step");
+        let step = Step { number: 0, num_steps: 1, stream, learning_rate_factor: 1.0 };
+        let mut refuse = |context: &IndexedSet, target: &IndexedSet| {
+            let task = Task { context: context.clone(), target: target.clone() };
+            process.learn(&[task], &step).is_err()
         };
         assert!(refuse(&none, &none));
-        assert!(refuse(&[], &set));
-        assert!(refuse(&[], &[]));
-        assert!(refuse(&set, &[random_set(WIDE, 2, Stream::new(1, "wide"))]));
+        assert!(refuse(&set, &none));
+        assert!(refuse(&set, &wide));
         assert!(!refuse(&none, &set));
+        assert!(process.learn(&[], &step).is_err());
     }
 }
 
 #[test]
 fn every_variant_lowers_its_loss() {
     for mut process in all(SMALL, 8) {
-        let losses = train(process.as_mut(), Curve::Phase, 40, 4, 1e-2);
-        let mean = |part: &[ebp::process::neural::Losses]| {
-            part.iter().map(|losses| losses.loss).sum::<f64>() / part.len() as f64
+        let records = train(process.as_mut(), Curve::Phase, 40, 4);
+        let number = |record: &Record, name: &str| {
+            record.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
         };
-        let (first, last) = (mean(&losses[..5]), mean(&losses[35..]));
+        let mean = |part: &[Record]| {
+            part.iter().filter_map(|record| number(record, "loss")).sum::<f64>() / 5.0
+        };
+        let (first, last) = (mean(&records[..5]), mean(&records[35..]));
         assert!(last < first, "{}: {first} {last}", process.name());
-        assert!(losses.iter().all(|l| l.kl >= -1e-4 && l.gradient_norm > 0.0));
+        for record in &records {
+            assert!(number(record, "kl").is_none_or(|kl| kl >= -1e-4));
+            assert!(number(record, "gradient_norm").unwrap() > 0.0);
+        }
     }
 }

@@ -5,7 +5,8 @@
 
 mod neural;
 
-use neural::{Curve, Learner, SMALL, Sizes, attentive, conditional, evaluate, implicit, train};
+use ebp::process::Learner;
+use neural::{Curve, SMALL, Sizes, attentive, conditional, evaluate, implicit, train};
 
 /// The negative entropy of N(0, 0.1²): −½ log(2πe · 0.01) = 0.8837 nats per point.
 const SINE: f64 = 0.8837;
@@ -28,7 +29,7 @@ fn learners() -> [Box<dyn Learner>; 4] {
 #[test]
 fn a_single_curve_is_learnt_to_its_noise() {
     for mut process in learners() {
-        train(process.as_mut(), Curve::Sine, 300, 8, 1e-2);
+        train(process.as_mut(), Curve::Sine, 300, 8);
         let found = evaluate(process.as_ref(), Curve::Sine, 20);
         // 600 points: a standard error of √(½/600) = 0.03 on top of what training leaves.
         assert!(found > SINE - 0.25 && found < SINE + 0.12, "{}: {found}", process.name());
@@ -38,7 +39,7 @@ fn a_single_curve_is_learnt_to_its_noise() {
 #[test]
 fn two_branches_are_out_of_reach() {
     for mut process in learners() {
-        train(process.as_mut(), Curve::TwoBranches, 150, 8, 1e-2);
+        train(process.as_mut(), Curve::TwoBranches, 150, 8);
         let excess = TWO_BRANCHES - evaluate(process.as_ref(), Curve::TwoBranches, 40);
         assert!(excess > 0.7 && excess < GAUSSIAN_EXCESS + 0.3, "{}: {excess}", process.name());
     }

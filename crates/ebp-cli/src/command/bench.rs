@@ -26,6 +26,7 @@ use self::size::Sizes;
 use self::workload::Workload;
 use crate::args::{BenchArguments, DeviceName};
 use crate::failure::Failure;
+use crate::threads::start_threads;
 
 /// Without `--repeats`, a case runs until this much time is spent …
 const TIME_PER_CASE: Duration = Duration::from_secs(2);
@@ -80,15 +81,7 @@ impl Plan {
                 ))
             })?,
         };
-        let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(arguments.threads.unwrap_or(0)) // 0 is rayon's word for all cores
-            .build()
-            .map_err(|error| {
-                Failure::Usage(miette!(
-                    help = "ask for fewer threads, or leave `--threads` out",
-                    "cannot start the threads: {error}"
-                ))
-            })?;
+        let threads = start_threads(arguments.threads)?;
         let mut cases = arguments.cases;
         if cases.is_empty() {
             cases = Case::all().to_vec();

@@ -23,6 +23,7 @@ mod parameters;
 mod planar;
 mod point_ops;
 mod spectral_norm;
+mod step;
 
 pub use adam::{Adam, AdamConfig, AdamStep};
 pub use attention::{AttentionSets, MultiHeadAttention, attention};
@@ -39,6 +40,7 @@ pub use point_ops::{
     TensorBatch, TensorCandidates,
 };
 pub use spectral_norm::SpectralNorm;
+pub use step::{Record, Step};
 
 /// Whether a module is being trained or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

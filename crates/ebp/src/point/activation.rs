@@ -3,8 +3,11 @@
 //! The formulas here are the definition, in f64. The SIMD kernels evaluate the same functions
 //! in f32, and tests compare the two.
 
+use serde::{Deserialize, Serialize};
+
 /// An activation σ, applied to each hidden unit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Activation {
     /// max(z, 0).
     Relu,

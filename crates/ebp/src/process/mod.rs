@@ -12,9 +12,12 @@ mod exact;
 mod gaussian;
 mod implicit;
 mod lbfgs;
+mod learner;
 pub mod neural;
 mod special;
+mod standardised;
 mod student_t;
+mod task;
 
 use std::fmt::Debug;
 
@@ -22,14 +25,17 @@ use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    AdeConfig, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator, Losses,
-    PosteriorPooling, PredictionRule, StepSettings, Task, TrainingMode,
+    Dynamics, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator,
+    PosteriorPooling, PredictionRule, Proposal, SamplerConfig, TrainingMode,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
+pub use learner::Learner;
+pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
+pub use task::Task;
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

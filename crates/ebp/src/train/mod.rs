@@ -15,6 +15,7 @@ mod config;
 mod loop_state;
 mod metrics;
 mod observer;
+mod regression;
 mod run_directory;
 mod tensorboard;
 mod trainer;
@@ -27,11 +28,12 @@ use candle_core::Tensor;
 pub use self::config::{BestIs, OnDivergence, TrainerConfig};
 pub use self::metrics::Metrics;
 pub use self::observer::{Event, Observer, Silent, StepNumbers};
+pub use self::regression::{Regression, TaskConfig, TaskSource};
 pub use self::run_directory::{Existing, RunDescription, RunDirectory};
 pub use self::tensorboard::TensorBoard;
 pub use self::trainer::{Evaluation, Outcome, Session, Trainer};
 use crate::Result;
-use crate::rng::Stream;
+pub use crate::nn::{Record, Step};
 
 /// What a training run trains: a model with its optimisers and averages.
 ///
@@ -63,19 +65,3 @@ pub trait Trainable: Debug {
     /// not fit or is not known.
     fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
 }
-
-/// Which step to take, and with what.
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    /// From 0.
-    pub number: u64,
-    /// Of how many, for schedules.
-    pub num_steps: u64,
-    /// All randomness of the step.
-    pub stream: Stream,
-    /// Multiplies every learning rate; below 1 after a rollback.
-    pub learning_rate_factor: f64,
-}
-
-/// Named numbers of one step, in the order in which they should be shown.
-pub type Record = Vec<(&'static str, f64)>;

@@ -1,57 +1,16 @@
 //! All trained processes behind one interface, and sets to train them on.
 
-use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-use candle_core::Tensor;
-use ebp::nn::AdamConfig;
+use ebp::IndexedSet;
+use ebp::nn::{AdamConfig, Record, Step};
 use ebp::point::{Activation, CpuBackend};
 use ebp::process::neural::{
-    AttentionConfig, AttentiveNeuralProcess, AttentiveNeuralProcessConfig,
-    ConditionalNeuralProcess, ConditionalNeuralProcessConfig, LatentConfig, Losses, NetworkConfig,
-    NeuralProcess, NeuralProcessConfig, TaskBatch, Tasks,
+    AttentionConfig, Deterministic, LatentConfig, NetworkConfig, NeuralProcess, NeuralProcessConfig,
 };
-use ebp::process::{Process, VariationalImplicitProcess, VariationalImplicitProcessConfig};
+use ebp::process::{Learner, Task, VariationalImplicitProcess, VariationalImplicitProcessConfig};
 use ebp::rng::Stream;
-use ebp::{IndexedSet, Result};
-
-/// A process that learns from tasks.
-pub(crate) trait Learner: Process {
-    fn train_step(&mut self, batch: &TaskBatch<'_>, stream: Stream, rate: f64) -> Result<Losses>;
-    fn state(&self) -> Result<BTreeMap<String, Tensor>>;
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
-}
-
-macro_rules! learner {
-    ($($process:ty),*) => {$(
-        impl Learner for $process {
-            fn train_step(
-                &mut self,
-                batch: &TaskBatch<'_>,
-                stream: Stream,
-                rate: f64,
-            ) -> Result<Losses> {
-                <$process>::train_step(self, batch, stream, rate)
-            }
-
-            fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-                <$process>::state(self)
-            }
-
-            fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-                <$process>::restore(self, state)
-            }
-        }
-    )*};
-}
-
-learner!(
-    ConditionalNeuralProcess,
-    NeuralProcess,
-    AttentiveNeuralProcess,
-    VariationalImplicitProcess
-);
 
 /// The sizes of a test.
 #[derive(Clone, Copy)]
@@ -64,7 +23,7 @@ pub(crate) struct Sizes {
 
 pub(crate) const SMALL: Sizes = Sizes { location_dim: 1, value_dim: 1, width: 16, num_draws: 4 };
 
-fn network(sizes: Sizes) -> NetworkConfig {
+fn network(sizes: Sizes, learning_rate: f64) -> NetworkConfig {
     let Sizes { location_dim, value_dim, width, .. } = sizes;
     NetworkConfig {
         location_dim,
@@ -72,6 +31,7 @@ fn network(sizes: Sizes) -> NetworkConfig {
         encoder_widths: vec![width],
         representation_dim: width,
         decoder_widths: vec![width, width],
+        learning_rate,
         ..NetworkConfig::default()
     }
 }
@@ -80,23 +40,31 @@ fn latent(sizes: Sizes) -> LatentConfig {
     LatentConfig { latent_dim: 4, num_draws: sizes.num_draws }
 }
 
+/// The learning rate of every process here.
+const RATE: f64 = 1e-2;
+
+fn process(config: NeuralProcessConfig, seed: u64) -> Box<dyn Learner> {
+    Box::new(NeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+}
+
 pub(crate) fn conditional(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
-    let config = ConditionalNeuralProcessConfig { network: network(sizes) };
-    Box::new(ConditionalNeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+    let config = NeuralProcessConfig::conditional();
+    process(NeuralProcessConfig { network: network(sizes, RATE), ..config }, seed)
 }
 
 pub(crate) fn neural(sizes: Sizes, seed: u64, has_deterministic_path: bool) -> Box<dyn Learner> {
-    let (network, latent) = (network(sizes), latent(sizes));
-    let config = NeuralProcessConfig { network, latent, has_deterministic_path };
-    Box::new(NeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+    let deterministic =
+        if has_deterministic_path { Deterministic::Mean } else { Deterministic::Absent };
+    let (network, latent) = (network(sizes, RATE), Some(latent(sizes)));
+    process(NeuralProcessConfig { network, latent, deterministic }, seed)
 }
 
 pub(crate) fn attentive(sizes: Sizes, seed: u64, has_self_attention: bool) -> Box<dyn Learner> {
     let attention =
         AttentionConfig { num_heads: 4, embedding_widths: vec![sizes.width], has_self_attention };
-    let (network, latent) = (network(sizes), latent(sizes));
-    let config = AttentiveNeuralProcessConfig { network, latent, attention };
-    Box::new(AttentiveNeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+    let (network, latent) = (network(sizes, RATE), Some(latent(sizes)));
+    let deterministic = Deterministic::Attention(attention);
+    process(NeuralProcessConfig { network, latent, deterministic }, seed)
 }
 
 pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
@@ -106,6 +74,7 @@ pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
         hidden_widths: vec![sizes.width, sizes.width],
         activation: Activation::Tanh,
         num_functions: 8,
+        learning_rate: RATE,
         adam: AdamConfig::default(),
         ..VariationalImplicitProcessConfig::default()
     };
@@ -166,27 +135,29 @@ pub(crate) fn curve_set(curve: Curve, n: usize, stream: Stream) -> IndexedSet {
     IndexedSet::new(1, 1, times, values).unwrap()
 }
 
-/// Trains on fresh batches of `num_sets` sets of 30, with contexts of 3 to 29 and a learning rate
-/// that falls to 0 along a cosine; returns the losses of each step.
+/// Trains on fresh batches of `num_sets` sets of 30, with contexts of 3 to 29; returns the record
+/// of each step.
 pub(crate) fn train(
     learner: &mut dyn Learner,
     curve: Curve,
     num_steps: u64,
     num_sets: u64,
-    rate: f64,
-) -> Vec<Losses> {
+) -> Vec<Record> {
     let data = Stream::new(1, "data");
     (0..num_steps)
-        .map(|step| {
-            let stream = data.child(step);
-            let sets: Vec<_> =
-                (0..num_sets).map(|set| curve_set(curve, 30, stream.child(set))).collect();
-            let tasks = Tasks::split(&sets, 3..=29, stream.child(1000)).unwrap();
-            let angle = 0.5 * TAU * step as f64 / num_steps as f64;
-            let rate = rate * 0.5 * (1.0 + angle.cos());
-            learner.train_step(&tasks.batch(), stream.child(1001), rate).unwrap()
+        .map(|number| {
+            let stream = data.child(number);
+            let tasks: Vec<_> = (0..num_sets)
+                .map(|set| {
+                    let set = curve_set(curve, 30, stream.child(set));
+                    Task::split(&set, 3..=29, stream.child(1000)).unwrap()
+                })
+                .collect();
+            let stream = stream.child(1001);
+            learner.learn(&tasks, &Step { number, num_steps, stream, learning_rate_factor: 1.0 })
         })
-        .collect()
+        .collect::<ebp::Result<_>>()
+        .unwrap()
 }
 
 /// Mean log density of 30 fresh targets given 15 context elements, over `num_sets` sets: nats

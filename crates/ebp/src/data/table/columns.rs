@@ -42,6 +42,30 @@ impl Columns {
         })
     }
 
+    /// The same for a table that may lack the values; then none are found.
+    pub(super) fn find_locations(
+        file: &str,
+        header: &Record,
+        choice: &ColumnChoice,
+    ) -> Result<Self> {
+        let search = Search { file, header };
+        let mut has_values = true;
+        for name in &choice.values {
+            has_values &= search.optional(name)?.is_some();
+        }
+        if choice.values.is_empty() {
+            has_values = search.optional("x")?.is_some() || search.optional("x1")?.is_some();
+        }
+        if has_values {
+            return Self::find(file, header, choice);
+        }
+        let locations = match choice.locations.as_slice() {
+            [] => search.numbered("t")?,
+            names => names.iter().map(|name| search.required(name)).collect::<Result<_>>()?,
+        };
+        Ok(Self { names: header.fields.clone(), set: None, locations, values: Vec::new() })
+    }
+
     /// Every row must be as long as the header.
     pub(super) fn check_count(&self, file: &str, record: &Record) -> Result<()> {
         let (expected, found) = (self.names.len(), record.fields.len());

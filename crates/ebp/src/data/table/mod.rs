@@ -16,6 +16,7 @@
 //! an error that names line and column; nothing is ever filled in.
 
 mod columns;
+mod locations;
 mod records;
 mod write;
 
@@ -27,6 +28,7 @@ use std::path::Path;
 use crate::{Error, IndexedSet, Result};
 
 pub use columns::ColumnChoice;
+pub use locations::{Locations, parse_locations, read_locations};
 pub use write::{write_sets, write_table};
 
 use columns::Columns;

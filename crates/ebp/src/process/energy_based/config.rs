@@ -1,10 +1,14 @@
 //! What a conditional energy-based process is made of.
 
+use serde::{Deserialize, Serialize};
+
+use super::sampler_config::SamplerConfig;
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::{Error, Result};
 
 /// How the elements of a context become one vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PosteriorPooling {
     /// The largest of each feature (the paper's appendix).
     Max,
@@ -28,7 +32,8 @@ impl PosteriorPooling {
 }
 
 /// Which θ a target is scored with in training.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TrainingMode {
     /// ELBO of the whole set: θ ~ q(θ | all), prior N(0, I).
     FullSet,
@@ -36,68 +41,52 @@ pub enum TrainingMode {
     Predictive,
 }
 
-/// Settings of adversarial dynamics embedding.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AdeConfig {
-    /// Planar layers of the sampler.
-    pub num_layers: usize,
-    /// Hidden widths of the hypernetwork that writes them.
-    pub hyper_widths: Vec<usize>,
-    /// Updates of the sampler per update of the energy.
-    pub sampler_steps: usize,
-    /// Draws per target element.
-    pub num_fakes: usize,
-    /// τ: at the saddle f = τ log p + const.
-    pub temperature: f64,
-    /// The sampler's learning rate.
-    pub sampler_learning_rate: f64,
-    /// The sampler's β₁.
-    pub sampler_beta1: f64,
-    /// The sampler's learning rate never falls below this share of its start, so that it keeps
-    /// up with the energy to the end.
-    pub sampler_floor: f64,
-    /// Weight of E‖∇ₓf‖² at the draws, falling with the learning rate.
-    pub gradient_penalty: f64,
-}
-
-impl Default for AdeConfig {
-    fn default() -> Self {
-        Self {
-            num_layers: 16,
-            hyper_widths: vec![256, 256],
-            sampler_steps: 4,
-            num_fakes: 16,
-            temperature: 1.0,
-            sampler_learning_rate: 2e-3,
-            sampler_beta1: 0.5,
-            sampler_floor: 0.4,
-            gradient_penalty: 1e-3,
-        }
-    }
-}
-
 /// How the gradient of log Z is estimated; every result is labelled with it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// Stratified candidates over the value's domain.
+    /// Self-normalised importance sampling over candidates.
     Importance,
-    /// A learned sampler in the dual form: the paper's way.
-    Ade(AdeConfig),
+    /// A learned sampler in the dual form, adversarial dynamics embedding: the paper's way.
+    Ade,
+}
+
+/// Where the candidates of the estimator `importance` come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proposal {
+    /// One in each cell of a grid over the value's domain: no peak wider than a cell is missed.
+    Stratified,
+    /// The learned sampler. It misses what the sampler misses.
+    Sampler,
+    /// Half of each: two estimates of Z, averaged.
+    Both,
 }
 
 /// Settings of an [`EnergyBasedProcess`](super::EnergyBasedProcess).
-#[derive(Clone, Debug, PartialEq)]
+///
+/// What the data decide (dimensions and domain) is no part of its text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EnergyBasedConfig {
     /// d_t.
+    #[serde(skip)]
     pub location_dim: usize,
     /// d_x.
+    #[serde(skip)]
     pub value_dim: usize,
+    /// Where values live, for every coordinate: the domain of log Z.
+    #[serde(skip)]
+    pub value_domain: (f32, f32),
     /// Size of θ.
     pub latent_dim: usize,
     /// Widths of the posterior's network per element; the last one is pooled.
     pub encoder_widths: Vec<usize>,
     /// How the posterior pools.
     pub pooling: PosteriorPooling,
+    /// Hidden widths between the pooled vector and (μ, log σ). What a whole set says, such as
+    /// which phase explains all elements, is no linear function of what is pooled.
+    pub head_widths: Vec<usize>,
     /// Hidden widths of the energy.
     pub energy_widths: Vec<usize>,
     /// σ of the energy; smooth ones learn smooth densities.
@@ -110,15 +99,24 @@ pub struct EnergyBasedConfig {
     /// The energy's first-layer weights of value and location start this much larger. Without it
     /// narrow peaks are out of reach, and training stalls at one broad peak and looks converged.
     pub input_scale: f32,
-    /// Where values live, for every coordinate: the domain of log Z.
-    pub value_domain: (f32, f32),
+    /// Whether every layer of the energy is divided by its largest singular value, which bounds
+    /// the slope of f by 1: the paper's regulariser. Narrow peaks then need a
+    /// small `temperature`.
+    pub spectral_norm: bool,
+    /// Weight of E‖∇ₓf‖² at the candidates or draws, falling with the learning rate: the released
+    /// code's regulariser.
+    pub gradient_penalty: f64,
+    /// τ: densities are exp(f/τ)/Z.
+    pub temperature: f64,
     /// Which θ targets are scored with.
     pub mode: TrainingMode,
     /// How log Z is estimated in training.
     pub estimator: Estimator,
+    /// Where the candidates of `importance` come from.
+    pub proposal: Proposal,
     /// K, candidates per element for log Z in training.
     pub num_proposals: usize,
-    /// κ, the weight of the KL divergence, 1 for the ELBO.
+    /// κ, the weight of the KL divergence against the likelihood in nats: 1 for the ELBO.
     pub kl_weight: f64,
     /// Steps over which κ grows from 0.
     pub kl_warm_up: u64,
@@ -128,6 +126,8 @@ pub struct EnergyBasedConfig {
     pub max_gradient_norm: f64,
     /// Decay of the parameters' moving average, which is what predictions use.
     pub average_decay: f32,
+    /// The learned sampler, for the estimator `ade` and for proposals from it.
+    pub sampler: SamplerConfig,
 }
 
 impl Default for EnergyBasedConfig {
@@ -139,20 +139,26 @@ impl Default for EnergyBasedConfig {
             latent_dim: 8,
             encoder_widths: vec![64, 64],
             pooling: PosteriorPooling::Max,
+            head_widths: vec![64],
             energy_widths: vec![64, 64],
             activation: Activation::Silu,
             location_frequencies: 3,
             value_frequencies: 0,
             input_scale: 3.0,
             value_domain: (-3.0, 3.0),
+            spectral_norm: false,
+            gradient_penalty: 0.0,
+            temperature: 1.0,
             mode: TrainingMode::Predictive,
             estimator: Estimator::Importance,
+            proposal: Proposal::Stratified,
             num_proposals: 32,
             kl_weight: 1.0,
             kl_warm_up: 100,
             learning_rate: 1e-2,
             max_gradient_norm: 10.0,
             average_decay: 0.99,
+            sampler: SamplerConfig::default(),
         }
     }
 }
@@ -185,34 +191,32 @@ impl EnergyBasedConfig {
             ("input_scale", f64::from(self.input_scale)),
             ("learning_rate", self.learning_rate),
             ("max_gradient_norm", self.max_gradient_norm),
+            ("temperature", self.temperature),
         ] {
             if !(found > 0.0 && found.is_finite()) {
                 return Err(Error::invalid(field, "positive and finite", found));
             }
         }
-        if let Estimator::Ade(ade) = &self.estimator {
-            for (field, found) in [
-                ("num_layers", ade.num_layers),
-                ("sampler_steps", ade.sampler_steps),
-                ("num_fakes", ade.num_fakes),
-            ] {
-                if found == 0 {
-                    return Err(Error::invalid(field, "at least 1", found));
-                }
-            }
-            for (field, found) in [
-                ("temperature", ade.temperature),
-                ("sampler_learning_rate", ade.sampler_learning_rate),
-            ] {
-                if !(found > 0.0 && found.is_finite()) {
-                    return Err(Error::invalid(field, "positive and finite", found));
-                }
-            }
+        if self.has_sampler() {
+            self.sampler.check()?;
         }
-        if !(self.kl_weight >= 0.0 && self.kl_weight.is_finite()) {
-            return Err(Error::invalid("kl_weight", "at least 0 and finite", self.kl_weight));
+        let (field, decay) = ("average_decay", self.average_decay);
+        if !(0.0..1.0).contains(&decay) {
+            return Err(Error::invalid(field, "in [0, 1)", decay));
+        }
+        for (field, found) in
+            [("kl_weight", self.kl_weight), ("gradient_penalty", self.gradient_penalty)]
+        {
+            if !(found >= 0.0 && found.is_finite()) {
+                return Err(Error::invalid(field, "at least 0 and finite", found));
+            }
         }
         Ok(())
+    }
+
+    /// Whether there is a sampler to train.
+    pub(super) fn has_sampler(&self) -> bool {
+        self.estimator == Estimator::Ade || self.proposal != Proposal::Stratified
     }
 
     /// Numbers that describe a location to a network.

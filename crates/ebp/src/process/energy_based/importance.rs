@@ -1,210 +1,135 @@
-//! Training by maximum likelihood, log Z by importance sampling.
+//! Maximum likelihood, log Z by importance sampling:
 //!
 //! ```text
-//! L = E_q(θ) Σᵢ [ log Ẑ(tᵢ; θ) − f(xᵢ, tᵢ; θ) ] + κ KL(q(θ | all) ‖ prior)        per set
-//! log Ẑ(t; θ) = log Σ_k exp(f(x_k, t; θ)) · volume / K,   x_k one per cell of the domain
+//! mean_i [ log Ẑ(tᵢ; θ) − f(xᵢ, tᵢ; θ)/τ ],     Ẑ(t; θ) = Σ_k exp(f(x_k, t; θ)/τ) w_k
 //! ```
+//!
+//! A candidate weighs w = volume/K where one lies in each of K cells of the domain, and
+//! w = 1/(K e^L) where the learned sampler drew it. A draw outside the domain weighs nothing.
 
 use candle_core::{Device, Tensor};
 
-use super::features::{Rows, push_features};
-use super::latent::Gaussians;
+use super::EnergyBasedProcess;
+use super::config::Proposal;
 use super::proposal::stratified;
-use super::{EnergyBasedProcess, Estimator, Task, TrainingMode};
+use super::targets::Targets;
 use crate::nn::{TensorBatch, TensorCandidates};
 use crate::rng::Stream;
-use crate::{Error, IndexedSet, Result};
+use crate::{Error, Result};
 
-/// What a training step should know of its place in the run.
-#[derive(Clone, Copy, Debug)]
-pub struct StepSettings {
-    /// The number of the step, from 0.
-    pub number: u64,
-    /// The number of steps of the whole run.
-    pub num_steps: u64,
-    /// All randomness of the step.
-    pub stream: Stream,
-    /// Multiplies the learning rate.
-    pub learning_rate_factor: f64,
-}
+/// The log weight of a candidate that must not count.
+const NOTHING: f32 = -1e6;
 
-/// What one step measured, before its update.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Losses {
-    /// The whole objective, per set.
-    pub loss: f64,
-    /// Negative log-density per target element, in nats.
-    pub nats: f64,
-    /// KL divergence per set, in nats.
-    pub kl: f64,
-    /// Latent coordinates whose KL exceeds 0.01 nats on average: 0 means a collapsed posterior.
-    pub active_units: f64,
-    /// Effective number of the K candidates, on average.
-    pub effective_candidates: f64,
-    /// Euclidean norm of the gradient before clipping.
-    pub gradient_norm: f64,
-    /// E_q[τ log q − f] of the sampler's last step; 0 without one.
-    pub sampler_loss: f64,
-}
-
-impl StepSettings {
-    /// Half a cosine from 1 to 0 over the run.
-    pub(super) fn schedule(&self) -> f64 {
-        let progress = self.number as f64 / self.num_steps.max(1) as f64;
-        0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos())
-    }
+/// Candidates for every target: values `[n, K, d_x]` and log w `[n, K]`.
+struct Candidates {
+    values: Tensor,
+    log_weights: Tensor,
 }
 
 impl EnergyBasedProcess {
-    /// One update from a batch of tasks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if a task does not fit, [`Error::NonFinite`] or
-    /// [`Error::NonFiniteGradient`] if the step diverged.
-    pub fn train_step(&mut self, tasks: &[Task], settings: &StepSettings) -> Result<Losses> {
-        self.check_tasks(tasks)?;
-        if self.average.is_swapped_in() {
-            self.average.swap_out()?;
-        }
-        let num_sets = tasks.len();
-        let all: Vec<IndexedSet> = tasks.iter().map(joined).collect::<Result<_>>()?;
-        let posterior = self.posterior.encode(&all.iter().collect::<Vec<_>>())?;
-        let prior = match self.config.mode {
-            TrainingMode::FullSet => Gaussians::standard(num_sets, self.config.latent_dim)?,
-            TrainingMode::Predictive => self
-                .posterior
-                .encode(&tasks.iter().map(|task| &task.context).collect::<Vec<_>>())?,
-        };
-        let targets: Vec<&IndexedSet> = match self.config.mode {
-            TrainingMode::FullSet => all.iter().collect(),
-            TrainingMode::Predictive => tasks.iter().map(|task| &task.target).collect(),
-        };
-        let warm_up = self.config.kl_warm_up;
-        let grown = ((settings.number + 1) as f64 / warm_up.max(1) as f64).min(1.0);
-        let kappa = self.config.kl_weight * grown;
-        if let Estimator::Ade(ade) = self.config.estimator.clone() {
-            return self.ade_step(&ade, &targets, (&posterior, &prior), kappa, settings);
-        }
-        let theta = posterior.draw(settings.stream.child(0))?;
-        let (nats, effective_candidates) =
-            self.negative_log_density(&targets, &theta, 1.0, settings.stream.child(1))?;
-        let kl_terms = posterior.kl_terms(&prior)?;
-        let kl = (kl_terms.sum_all()? / num_sets as f64)?;
-        let num_targets: usize = targets.iter().map(|set| set.len()).sum();
-        // Per element, so that learning rates do not depend on the sets' sizes.
-        let per_set = num_targets as f64 / num_sets as f64;
-        let loss = (&nats + (&kl * (kappa / per_set))?)?;
-
-        let gradients = loss.backward()?;
-        let rate = self.config.learning_rate * settings.schedule() * settings.learning_rate_factor;
-        let step = self.adam.step(&gradients, rate)?;
-        self.average.update()?;
-        let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
-        Ok(Losses {
-            loss: f64::from(loss.to_scalar::<f32>()?) * per_set,
-            nats: f64::from(nats.to_scalar::<f32>()?),
-            kl: f64::from(kl.to_scalar::<f32>()?),
-            active_units: unit_kl.iter().filter(|kl| **kl > 0.01).count() as f64,
-            effective_candidates,
-            gradient_norm: step.gradient_norm,
-            sampler_loss: 0.0,
-        })
-    }
-
-    /// Mean of log Ẑ − f/τ over all targets (a scalar tensor), and the effective candidates.
+    /// The mean in the formula above (a scalar tensor) and the effective number of candidates.
+    /// `parameters` are those of f/τ.
     pub(super) fn negative_log_density(
         &self,
-        targets: &[&IndexedSet],
+        targets: &Targets,
         theta: &Tensor,
-        temperature: f64,
+        parameters: &Tensor,
+        proposal: Proposal,
         stream: Stream,
     ) -> Result<(Tensor, f64)> {
-        let config = &self.config;
-        let rows = Rows::new(targets.iter().copied(), 0, config.location_frequencies)?;
-        let n = rows.offsets.num_elements();
-        let elements =
-            Tensor::from_vec(rows.elements, (n, self.energy.shape().element_dim()), &Device::Cpu)?;
-        let parameters = &self.calibrated_parameters(temperature)?;
-        let offsets = &rows.offsets;
-        let batch = TensorBatch { elements: &elements, context: Some(theta), parameters, offsets };
-        let values = self.energy.values(&batch)?;
-
-        let dims = config.value_dim;
-        let proposals = stratified(n, config.num_proposals, dims, config.value_domain, stream);
-        let k = proposals.num_candidates;
-        let candidates = Tensor::from_vec(proposals.values, (n, k, dims), &Device::Cpu)?;
-        let log_weights = Tensor::full(proposals.log_weight, k, &Device::Cpu)?;
-        let locations = location_rows(targets, config.location_frequencies)?;
-        let partition = self.energy.log_partition(&TensorCandidates {
-            values: &candidates,
+        let offsets = &targets.offsets;
+        let values = self.energy.module.values(&TensorBatch {
+            elements: &targets.elements,
             context: Some(theta),
             parameters,
-            locations: Some(&locations),
-            log_weights: Some(&log_weights),
             offsets,
         })?;
-        let effective = effective_candidates(&partition.values)?;
+        let candidates = self.candidates(targets, theta, parameters, proposal, stream)?;
+        let partition = self.energy.module.log_partition(&TensorCandidates {
+            values: &candidates.values,
+            context: Some(theta),
+            parameters,
+            locations: Some(&targets.locations),
+            log_weights: Some(&candidates.log_weights),
+            offsets,
+        })?;
+        let effective = effective_candidates(&(partition.values + candidates.log_weights)?)?;
         let nats = (partition.log_partition - values.flatten_all()?)?.mean_all()?;
         Ok((nats, effective))
     }
 
-    fn check_tasks(&self, tasks: &[Task]) -> Result<()> {
-        if tasks.is_empty() {
-            return Err(Error::invalid("tasks", "at least one", 0));
-        }
-        let expected = (self.config.location_dim, self.config.value_dim);
-        for (index, task) in tasks.iter().enumerate() {
-            if task.target.is_empty() {
-                let field = format!("tasks[{index}].target");
-                return Err(Error::invalid(field, "at least one element", "none"));
+    fn candidates(
+        &self,
+        targets: &Targets,
+        theta: &Tensor,
+        parameters: &Tensor,
+        proposal: Proposal,
+        stream: Stream,
+    ) -> Result<Candidates> {
+        let num_proposals = self.config.num_proposals;
+        match proposal {
+            Proposal::Stratified => self.cells(targets, num_proposals, stream),
+            Proposal::Sampler => {
+                self.sampled(targets, theta, parameters, num_proposals, stream.child(1))
             }
-            for set in [&task.context, &task.target] {
-                check_dims(&format!("tasks[{index}]"), set, expected)?;
+            Proposal::Both => {
+                let half = num_proposals.div_ceil(2);
+                let cells = self.cells(targets, half, stream)?;
+                let sampled = self.sampled(targets, theta, parameters, half, stream.child(1))?;
+                // Each is an estimate of Z; their mean is one too.
+                let log_weights = Tensor::cat(&[cells.log_weights, sampled.log_weights], 1)?;
+                Ok(Candidates {
+                    values: Tensor::cat(&[cells.values, sampled.values], 1)?,
+                    log_weights: (log_weights - std::f64::consts::LN_2)?,
+                })
             }
         }
-        Ok(())
+    }
+
+    fn cells(&self, targets: &Targets, wanted: usize, stream: Stream) -> Result<Candidates> {
+        let (n, dims) = (targets.offsets.num_elements(), self.config.value_dim);
+        let proposals = stratified(n, wanted, dims, self.config.value_domain, stream);
+        let k = proposals.num_candidates;
+        Ok(Candidates {
+            values: Tensor::from_vec(proposals.values, (n, k, dims), &Device::Cpu)?,
+            log_weights: Tensor::full(proposals.log_weight, (n, k), &Device::Cpu)?,
+        })
+    }
+
+    fn sampled(
+        &self,
+        targets: &Targets,
+        theta: &Tensor,
+        parameters: &Tensor,
+        count: usize,
+        stream: Stream,
+    ) -> Result<Candidates> {
+        let Some((sampler, _)) = &self.sampler else {
+            return Err(Error::invalid("proposal", "stratified without a sampler", "sampler"));
+        };
+        let energy = (&self.energy, &parameters.detach());
+        let draws = sampler.draw(energy, targets, &theta.detach(), count, stream)?;
+        let (n, dims) = (targets.offsets.num_elements(), self.config.value_dim);
+        let values = draws.values.detach();
+        let (low, high) = self.config.value_domain;
+        let inside = values.to_vec2::<f32>()?;
+        let log_densities = draws.log_density.detach().to_vec1::<f32>()?;
+        let log_count = (count as f32).ln();
+        let weigh = |(value, log_density): (&Vec<f32>, &f32)| {
+            let is_inside = value.iter().all(|x| (low..=high).contains(x));
+            if is_inside { -log_density - log_count } else { NOTHING }
+        };
+        let log_weights: Vec<f32> = inside.iter().zip(&log_densities).map(weigh).collect();
+        Ok(Candidates {
+            values: values.reshape((n, count, dims))?,
+            log_weights: Tensor::from_vec(log_weights, (n, count), &Device::Cpu)?,
+        })
     }
 }
 
-/// Refuses sets of other dimensions than (d_t, d_x).
-pub(super) fn check_dims(field: &str, set: &IndexedSet, expected: (usize, usize)) -> Result<()> {
-    let found = (set.location_dim(), set.value_dim());
-    if found == expected {
-        return Ok(());
-    }
-    let show = |(t, x): (usize, usize)| format!("locations of {t} and values of {x} numbers");
-    Err(Error::invalid(field, show(expected), show(found)))
-}
-
-/// Location features of all elements, `[n, features]`.
-pub(super) fn location_rows(sets: &[&IndexedSet], num_frequencies: usize) -> Result<Tensor> {
-    let mut rows = Vec::new();
-    let mut n = 0;
-    for set in sets {
-        n += set.len();
-        for i in 0..set.len() {
-            push_features(set.location(i), num_frequencies, &mut rows);
-        }
-    }
-    let width = rows.len() / n.max(1);
-    Ok(Tensor::from_vec(rows, (n, width), &Device::Cpu)?)
-}
-
-/// Context and target together.
-fn joined(task: &Task) -> Result<IndexedSet> {
-    let (context, target) = (&task.context, &task.target);
-    IndexedSet::new(
-        context.location_dim(),
-        context.value_dim(),
-        [context.locations(), target.locations()].concat(),
-        [context.values(), target.values()].concat(),
-    )
-}
-
-/// Mean over anchors of (Σ w)² / Σ w² with w = exp f.
-fn effective_candidates(values: &Tensor) -> Result<f64> {
-    let rows = values.to_vec2::<f32>()?;
+/// Mean over anchors of (Σ w)² / Σ w² with w = exp of `log_weights` `[n, K]`.
+fn effective_candidates(log_weights: &Tensor) -> Result<f64> {
+    let rows = log_weights.to_vec2::<f32>()?;
     let total: f64 = rows
         .iter()
         .map(|row| {

@@ -1,7 +1,7 @@
 //! q(θ | context): Deep Sets to a diagonal Gaussian.
 //!
 //! ```text
-//! h = pool_i φ(xᵢ, tᵢ),   (μ, log σ) = linear [h, log n],   θ = μ + σ ξ
+//! h = pool_i φ(xᵢ, tᵢ),   (μ, log σ) = ρ([h, log n]),   θ = μ + σ ξ
 //! ```
 
 use std::sync::Arc;
@@ -57,7 +57,8 @@ pub(super) struct Posterior {
     config: EnergyBasedConfig,
     module: PointModule,
     parameters: Var,
-    head: Linear,
+    /// ρ: linear layers with SiLU between them.
+    head: Vec<Linear>,
 }
 
 impl Posterior {
@@ -69,8 +70,18 @@ impl Posterior {
         let shape = MlpShape::new(config.encoder())?;
         let parameters = group.point_mlp("elements", &shape)?;
         let pooled = config.pooling.poolings().len() * shape.config().output_dim;
-        let head =
-            linear(&group.group("head"), pooled + 1, 2 * config.latent_dim, Initialiser::FanIn)?;
+        let widths: Vec<usize> = std::iter::once(pooled + 1)
+            .chain(config.head_widths.iter().copied())
+            .chain([2 * config.latent_dim])
+            .collect();
+        let group = group.group("head");
+        let head = widths
+            .windows(2)
+            .enumerate()
+            .map(|(layer, widths)| {
+                linear(&group.group(&layer.to_string()), widths[0], widths[1], Initialiser::FanIn)
+            })
+            .collect::<Result<_>>()?;
         let module = PointModule::new(shape, backend);
         Ok(Self { config: config.clone(), module, parameters, head })
     }
@@ -101,7 +112,10 @@ impl Posterior {
         }
         let sizes: Vec<f32> = filled.iter().map(|set| (set.len() as f32).ln()).collect();
         parts.push(Tensor::from_vec(sizes, (filled.len(), 1), &Device::Cpu)?);
-        let out = self.head.forward(&Tensor::cat(&parts, 1)?)?;
+        let mut out = Tensor::cat(&parts, 1)?;
+        for (number, layer) in self.head.iter().enumerate() {
+            out = layer.forward(&if number == 0 { out } else { out.silu()? })?;
+        }
         let mean = out.narrow(1, 0, k)?;
         // σ between e⁻⁶ and e²: a spike or a plain would stop all learning.
         let log_std_dev = out.narrow(1, k, k)?.clamp(-6.0_f32, 2.0_f32)?;

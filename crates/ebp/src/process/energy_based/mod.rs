@@ -5,42 +5,41 @@
 //! ```
 //!
 //! f is a network over value and location with θ added at every layer, Z an integral over the
-//! value's domain. Trained by maximum likelihood with Z by stratified importance sampling
-//! (`importance.rs`) or by the paper's learned sampler (`ade.rs`); predictions normalise by
-//! quadrature (`predict.rs`).
+//! value's domain. A training step (`learn.rs`) estimates the gradient of log Z by importance
+//! sampling (`importance.rs`) or by the paper's learned sampler (`ade.rs`, `sampler.rs`,
+//! `dynamics.rs`); predictions normalise by quadrature or sampling (`predict.rs`).
 
 mod ade;
 mod config;
+mod dynamics;
+mod energy;
 mod features;
 mod importance;
 mod latent;
+mod learn;
+mod partition;
 mod predict;
 mod proposal;
 mod sampler;
+mod sampler_config;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::{Tensor, Var};
 
+use self::energy::Energy;
 use self::latent::Posterior;
 use self::sampler::Sampler;
-use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, PointModule};
-use crate::point::{MlpShape, PointBackend};
-use crate::{Error, IndexedSet, Result};
+use super::{Learner, Task};
+use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters};
+use crate::point::PointBackend;
+use crate::{Error, Result};
 
-pub use config::{AdeConfig, EnergyBasedConfig, Estimator, PosteriorPooling, TrainingMode};
-pub use importance::{Losses, StepSettings};
+pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
 pub use predict::{EnergyBasedPredictive, PredictionRule};
-
-/// A set cut in two: what is observed, and what is asked for.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// The observed elements; may be empty.
-    pub context: IndexedSet,
-    /// The elements to predict; at least one.
-    pub target: IndexedSet,
-}
+pub use sampler_config::{Dynamics, SamplerConfig};
 
 /// An energy-based process over measurements, with its optimiser.
 #[derive(Debug)]
@@ -48,13 +47,11 @@ pub struct EnergyBasedProcess {
     config: EnergyBasedConfig,
     parameters: Parameters,
     posterior: Posterior,
-    energy: PointModule,
-    energy_parameters: Var,
+    energy: Energy,
     adam: Adam,
     average: MovingAverage,
-    /// Only for the estimator `ade`.
-    sampler: Option<Sampler>,
-    sampler_adam: Option<Adam>,
+    /// For the estimator `ade` and for proposals.
+    sampler: Option<(Sampler, Adam)>,
 }
 
 impl EnergyBasedProcess {
@@ -72,37 +69,24 @@ impl EnergyBasedProcess {
         let parameters = Parameters::new(seed);
         let model = parameters.group("model");
         let posterior = Posterior::new(&config, &model.group("posterior"), Arc::clone(&backend))?;
-        let shape = MlpShape::new(config.energy())?;
-        let energy_parameters = model.group("energy").point_mlp("elements", &shape)?;
-        scale_range(&energy_parameters, shape.layers()[0].weight.clone(), config.input_scale)?;
-        let energy = PointModule::new(shape, Arc::clone(&backend));
+        let energy = Energy::new(&config, &model.group("energy"), Arc::clone(&backend))?;
         let settings = AdamConfig {
             max_gradient_norm: Some(config.max_gradient_norm),
             ..AdamConfig::default()
         };
-        let (mut sampler, mut sampler_adam) = (None, None);
-        let mut beta1 = settings.beta1;
-        if let Estimator::Ade(ade) = &config.estimator {
+        let sampler = if config.has_sampler() {
             let group = parameters.group("sampler");
-            sampler = Some(Sampler::new(&config, ade, &group, backend)?);
-            let settings = AdamConfig { beta1: ade.sampler_beta1, ..settings };
-            sampler_adam = Some(Adam::new(&group, settings)?);
-            // Against a moving opponent momentum overshoots.
-            beta1 = 0.0;
-        }
+            let sampler = Sampler::new(&config, &group, backend)?;
+            let settings = AdamConfig { beta1: config.sampler.beta1, ..settings };
+            Some((sampler, Adam::new(&group, settings)?))
+        } else {
+            None
+        };
+        // Against a moving opponent momentum overshoots.
+        let beta1 = if config.estimator == Estimator::Ade { 0.0 } else { settings.beta1 };
         let adam = Adam::new(&model, AdamConfig { beta1, ..settings })?;
         let average = MovingAverage::new(&model, config.average_decay)?;
-        Ok(Self {
-            config,
-            parameters,
-            posterior,
-            energy,
-            energy_parameters,
-            adam,
-            average,
-            sampler,
-            sampler_adam,
-        })
+        Ok(Self { config, parameters, posterior, energy, adam, average, sampler })
     }
 
     /// The settings.
@@ -115,38 +99,14 @@ impl EnergyBasedProcess {
         &self.parameters
     }
 
-    /// Predicts with the moving average of the parameters from now on; training takes up the
-    /// parameters themselves again.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tensor`] if a tensor cannot be exchanged.
-    pub fn use_average(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
-    }
-
-    /// The energy's parameters, with the output divided by τ: calibrated densities are exp(f/τ).
-    fn calibrated_parameters(&self, temperature: f64) -> Result<Tensor> {
-        let flat = self.energy_parameters.as_tensor();
-        let layers = self.energy.shape().layers();
-        let start = layers[layers.len() - 1].weight.start;
-        let output = flat.narrow(0, start, flat.dim(0)? - start)?;
-        Ok(Tensor::cat(&[flat.narrow(0, 0, start)?, (output / temperature)?], 0)?)
-    }
-
-    /// Everything that a later step depends on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tensor`] if a tensor cannot be read.
-    pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn export(&self) -> Result<BTreeMap<String, Tensor>> {
         let parts = [
             ("parameters", self.parameters.export()?),
             ("adam", self.adam.export()?),
             ("average", self.average.export()?),
         ];
-        let sampler = match &self.sampler_adam {
-            Some(adam) => adam.export()?,
+        let sampler = match &self.sampler {
+            Some((_, adam)) => adam.export()?,
             None => BTreeMap::new(),
         };
         let mut state = BTreeMap::new();
@@ -156,12 +116,7 @@ impl EnergyBasedProcess {
         Ok(state)
     }
 
-    /// Takes back what [`state`](Self::state) gave.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
-    pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let mut parts: BTreeMap<&str, BTreeMap<String, Tensor>> = BTreeMap::new();
         for (name, tensor) in state {
             let Some((part, rest)) = name.split_once('/') else {
@@ -175,7 +130,7 @@ impl EnergyBasedProcess {
                 .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
         };
         let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
-        if let Some(optimiser) = &mut self.sampler_adam {
+        if let Some((_, optimiser)) = &mut self.sampler {
             optimiser.import(&take("sampler_adam")?)?;
         }
         if let Some(part) = parts.keys().next() {

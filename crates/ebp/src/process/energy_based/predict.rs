@@ -1,23 +1,27 @@
 //! Predictions: normalised densities and draws, given a context.
 //!
-//! Two ways to remove θ ~ q(θ | context), both normalised by quadrature over the value's domain:
+//! Two ways to remove θ ~ q(θ | context), both normalised over the value's domain:
 //!
 //! ```text
 //! mixture     p(x | t) = mean_m exp(f(x, t; θ_m)) / Z(t; θ_m)
 //! geometric   p(x | t) ∝ exp(mean_m f(x, t; θ_m))          the paper's eq. (pred_approx)
 //! ```
-
-use std::collections::BTreeMap;
+//!
+//! f stands for f/τ here.
 
 use candle_core::Tensor;
 
+use super::config::Estimator;
 use super::features::push_features;
-use super::importance::check_dims;
-use super::{EnergyBasedProcess, Estimator};
-use crate::point::{CandidateValues, Candidates, LogPartition, LogWeights, PointBatch, PointMlp};
+use super::partition::{Chunk, Distinct, Nodes, for_each_chunk};
+use super::{EnergyBasedProcess, Result};
+use crate::linalg::log_sum_exp;
+use crate::nn::Mode;
+use crate::point::{PointBatch, PointMlp};
+use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive, Process};
 use crate::rng::Stream;
-use crate::{Error, IndexedSet, Result, SetOffsets};
+use crate::{IndexedSet, SetOffsets};
 
 /// How θ is removed from a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +35,11 @@ pub enum PredictionRule {
 /// Draws of θ per prediction.
 const NUM_DRAWS: usize = 32;
 
-/// Quadrature nodes over the domain of a one-dimensional value.
-const NUM_NODES: usize = 512;
-
 impl Process for EnergyBasedProcess {
     fn name(&self) -> &'static str {
         match self.config().estimator {
             Estimator::Importance => "ebp-importance",
-            Estimator::Ade(_) => "ebp-ade",
+            Estimator::Ade => "ebp-ade",
         }
     }
 
@@ -51,8 +52,9 @@ impl Process for EnergyBasedProcess {
 #[derive(Debug)]
 pub struct EnergyBasedPredictive<'a> {
     process: &'a EnergyBasedProcess,
-    prediction: PredictionRule,
+    rule: PredictionRule,
     energy: PointMlp,
+    nodes: Nodes,
     /// `[NUM_DRAWS, k]`.
     thetas: Vec<f32>,
 }
@@ -63,18 +65,14 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if the context does not fit, or values have more than one
-    /// dimension (not supported yet by quadrature).
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the context does not fit.
     pub fn predict(
         &self,
         context: &IndexedSet,
-        prediction: PredictionRule,
+        rule: PredictionRule,
     ) -> Result<EnergyBasedPredictive<'_>> {
         let config = self.config();
-        check_dims("context", context, (config.location_dim, config.value_dim))?;
-        if config.value_dim != 1 {
-            return Err(Error::invalid("value_dim", "1 for quadrature", config.value_dim));
-        }
+        check_dimensions("context", context, config.location_dim, config.value_dim)?;
         let posterior = self.posterior.encode(&[context])?;
         let row = |tensor: &Tensor| -> Result<Vec<f32>> { Ok(tensor.flatten_all()?.to_vec1()?) };
         let (mean, log_std_dev) = (row(&posterior.mean)?, row(&posterior.log_std_dev)?);
@@ -85,67 +83,61 @@ impl EnergyBasedProcess {
                 *theta = mean + log_std_dev.exp() * *theta;
             }
         }
-        let temperature = match &config.estimator {
-            Estimator::Importance => 1.0,
-            Estimator::Ade(ade) => ade.temperature,
-        };
-        let flat = self.calibrated_parameters(temperature)?.to_vec1::<f32>()?;
-        let energy = PointMlp::new(self.energy.shape().clone(), flat)?;
-        Ok(EnergyBasedPredictive { process: self, prediction, energy, thetas })
+        let parameters = self.energy.parameters(Mode::Evaluate)?;
+        let flat = self.energy.calibrated(&parameters)?.to_vec1::<f32>()?;
+        let energy = PointMlp::new(self.energy.module.shape().clone(), flat)?;
+        let nodes = Nodes::new(config.value_domain, config.value_dim);
+        Ok(EnergyBasedPredictive { process: self, rule, energy, nodes, thetas })
     }
 }
 
-/// Locations without repetition, and which one each target has.
-struct Distinct {
-    /// Features, `[distinct, features]`.
-    features: Vec<f32>,
-    count: usize,
-    of_target: Vec<usize>,
+/// What normalises the density at one location.
+#[derive(Clone, Debug, Default)]
+struct Normaliser {
+    /// log Z of every draw of θ, or of their geometric mean.
+    log_partitions: Vec<f64>,
+    /// The largest error to be expected in them.
+    error: f64,
 }
 
 impl EnergyBasedPredictive<'_> {
-    fn distinct(&self, locations: &[f64]) -> Distinct {
-        let config = self.process.config();
-        let mut numbers: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
-        let mut features = Vec::new();
-        let of_target = locations
-            .chunks_exact(config.location_dim)
-            .map(|location| {
-                let key = location.iter().map(|t| t.to_bits()).collect();
-                let next = numbers.len();
-                *numbers.entry(key).or_insert_with(|| {
-                    push_features(location, config.location_frequencies, &mut features);
-                    next
-                })
-            })
-            .collect();
-        Distinct { features, count: numbers.len(), of_target }
+    fn normalisers(&self, distinct: &Distinct) -> Result<Vec<Normaliser>> {
+        let mut normalisers = vec![Normaliser::default(); distinct.count];
+        self.visit(distinct, |chunk| {
+            let places = normalisers.iter_mut().enumerate().skip(chunk.start).take(chunk.len);
+            for (place, normaliser) in places {
+                let mut add = |exponents: &[f64]| {
+                    let (log_partition, error) = self.nodes.integrate(exponents);
+                    normaliser.log_partitions.push(log_partition);
+                    normaliser.error = normaliser.error.max(error);
+                };
+                match self.rule {
+                    PredictionRule::Mixture => {
+                        for draw in 0..NUM_DRAWS {
+                            add(&widened(chunk.exponents(draw, place)));
+                        }
+                    }
+                    PredictionRule::Geometric => add(&self.mean_exponents(chunk, place)),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(normalisers)
     }
 
-    /// Midpoints of the quadrature's cells, and the log of their width.
-    fn nodes(&self) -> (Vec<f32>, f32) {
-        let (low, high) = self.process.config().value_domain;
-        let width = (high - low) / NUM_NODES as f32;
-        ((0..NUM_NODES).map(|node| low + (node as f32 + 0.5) * width).collect(), width.ln())
+    /// mean_m f(x_k, t; θ_m) at every node.
+    fn mean_exponents(&self, chunk: &Chunk, place: usize) -> Vec<f64> {
+        let mut mean = vec![0.0; self.nodes.count];
+        for draw in 0..NUM_DRAWS {
+            for (mean, &f) in mean.iter_mut().zip(chunk.exponents(draw, place)) {
+                *mean += f64::from(f) / NUM_DRAWS as f64;
+            }
+        }
+        mean
     }
 
-    /// f at all nodes and log Z, for every draw of θ and every distinct location.
-    fn quadrature(&self, distinct: &Distinct) -> Result<LogPartition> {
-        let (nodes, log_width) = self.nodes();
-        let log_weights = vec![log_width; NUM_NODES];
-        let locations = distinct.features.repeat(NUM_DRAWS);
-        let offsets = SetOffsets::uniform(NUM_DRAWS, distinct.count)?;
-        self.process.energy.backend().log_partition(
-            &self.energy,
-            &Candidates {
-                values: CandidateValues::Shared(&nodes),
-                num_candidates: NUM_NODES,
-                locations: &locations,
-                offsets: &offsets,
-                context: &self.thetas,
-                log_weights: LogWeights::Shared(&log_weights),
-            },
-        )
+    fn visit(&self, distinct: &Distinct, visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {
+        for_each_chunk(self.process, &self.energy, &self.nodes, &self.thetas, distinct, visit)
     }
 
     /// f of every target under every draw, `[NUM_DRAWS, targets]`.
@@ -160,100 +152,96 @@ impl EnergyBasedPredictive<'_> {
         let elements = rows.repeat(NUM_DRAWS);
         let offsets = SetOffsets::uniform(NUM_DRAWS, targets.len())?;
         let batch = PointBatch { elements: &elements, offsets: &offsets, context: &self.thetas };
-        self.process.energy.backend().values(&self.energy, &batch)
+        self.process.energy.module.backend().values(&self.energy, &batch)
     }
 }
 
 impl Predictive for EnergyBasedPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let config = self.process.config();
-        check_dims("targets", targets, (config.location_dim, config.value_dim))?;
+        check_dimensions("targets", targets, config.location_dim, config.value_dim)?;
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let distinct = self.distinct(targets.locations());
-        let partition = self.quadrature(&distinct)?;
+        let distinct = Distinct::new(self.process, targets.locations());
+        let normalisers = self.normalisers(&distinct)?;
         let values = self.values(targets)?;
         let n = targets.len();
         let (low, high) = config.value_domain;
-        let is_inside = |x: f64| x >= f64::from(low) && x <= f64::from(high);
+        let is_inside = |x: &f64| (f64::from(low)..=f64::from(high)).contains(x);
         Ok((0..n)
             .map(|i| {
                 // Outside the domain the density is zero.
-                if !is_inside(targets.value(i)[0]) {
+                if !targets.value(i).iter().all(is_inside) {
                     return LogDensity { value: f64::NEG_INFINITY, std_error: 0.0 };
                 }
-                let place = distinct.of_target[i];
+                let normaliser = &normalisers[distinct.of_target[i]];
                 let value = |draw: usize| f64::from(values[draw * n + i]);
-                match self.prediction {
-                    PredictionRule::Mixture => log_mean_exp((0..NUM_DRAWS).map(|draw| {
-                        let z = partition.log_partition[draw * distinct.count + place];
-                        value(draw) - f64::from(z)
-                    })),
+                match self.rule {
+                    PredictionRule::Mixture => {
+                        let terms = normaliser.log_partitions.iter().enumerate();
+                        let mut density = log_mean_exp(terms.map(|(draw, z)| value(draw) - z));
+                        density.std_error = density.std_error.hypot(normaliser.error);
+                        density
+                    }
                     PredictionRule::Geometric => {
                         let mean = (0..NUM_DRAWS).map(value).sum::<f64>() / NUM_DRAWS as f64;
-                        let log_z = self.geometric_log_partition(&partition, &distinct, place);
-                        LogDensity { value: mean - log_z, std_error: 0.0 }
+                        let value = mean - normaliser.log_partitions[0];
+                        LogDensity { value, std_error: normaliser.error }
                     }
                 }
             })
             .collect())
     }
 
+    /// A cell of the domain by its mass, then a point of the cell: exact up to the cells' width.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "u in [0, 1) times the number of draws is one of their numbers"
     )]
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {
-        let dim = self.process.config().location_dim;
-        if !locations.len().is_multiple_of(dim) {
-            return Err(Error::invalid("locations", format!("rows of {dim}"), locations.len()));
-        }
-        let distinct = self.distinct(locations);
-        if distinct.count == 0 || count == 0 {
+        let config = self.process.config();
+        let num_locations = count_locations(locations, config.location_dim)?;
+        if num_locations == 0 || count == 0 {
             return Ok(Vec::new());
         }
-        let partition = self.quadrature(&distinct)?;
-        let (nodes, _) = self.nodes();
-        let half_width = 0.5 * f64::from(nodes[1] - nodes[0]);
-        let num_locations = distinct.of_target.len();
-        let mut uniforms = vec![0.0_f32; count * (num_locations * 2 + 1)];
-        stream.fill_uniform(0, 0, &mut uniforms);
-        let mut uniform = uniforms.into_iter().map(f64::from);
-        let mut draw_uniform = || uniform.next().unwrap_or(0.5);
-        let mut samples = Vec::with_capacity(count * num_locations);
-        for _ in 0..count {
-            // One θ for all locations: a joint draw.
-            let draw = (draw_uniform() * NUM_DRAWS as f64) as usize;
-            for &place in &distinct.of_target {
-                let anchor = draw * distinct.count + place;
-                let f = &partition.values[anchor * NUM_NODES..][..NUM_NODES];
-                let cell = draw_cell(f, draw_uniform());
-                let offset = half_width * (2.0 * draw_uniform() - 1.0);
-                samples.push(f64::from(nodes[cell]) + offset);
+        let distinct = Distinct::new(self.process, locations);
+        // One θ for all locations of a draw: a joint draw.
+        let mut uniforms = vec![0.0; count];
+        stream.child(0).fill_uniform(0, 0, &mut uniforms);
+        let draws: Vec<usize> = uniforms.iter().map(|u| (u * NUM_DRAWS as f32) as usize).collect();
+        let dims = config.value_dim;
+        let mut samples = vec![0.0; count * num_locations * dims];
+        self.visit(&distinct, |chunk| {
+            let places = distinct.of_target.iter().enumerate();
+            for (target, &place) in places.filter(|(_, place)| chunk.holds(**place)) {
+                let mut uniforms = vec![0.0; count * (dims + 1)];
+                stream.child(1 + target as u64).fill_uniform(0, 0, &mut uniforms);
+                // θ is one of a few, so are the shares.
+                let mut shares: Vec<Option<Vec<f64>>> = vec![None; NUM_DRAWS];
+                for (sample, uniforms) in uniforms.chunks_exact(dims + 1).enumerate() {
+                    let draw = match self.rule {
+                        PredictionRule::Mixture => draws[sample],
+                        PredictionRule::Geometric => 0,
+                    };
+                    let shares = shares[draw].get_or_insert_with(|| {
+                        cumulative(&match self.rule {
+                            PredictionRule::Mixture => widened(chunk.exponents(draw, place)),
+                            PredictionRule::Geometric => self.mean_exponents(chunk, place),
+                        })
+                    });
+                    let mut uniforms = uniforms.iter().map(|&u| f64::from(u));
+                    let u = uniforms.next().unwrap_or(0.5);
+                    let cell = shares.partition_point(|share| *share <= u).min(shares.len() - 1);
+                    let at = (sample * num_locations + target) * dims;
+                    let point = self.nodes.point_in_cell(cell, uniforms);
+                    samples[at..at + dims].iter_mut().zip(point).for_each(|(x, y)| *x = y);
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(samples)
-    }
-}
-
-impl EnergyBasedPredictive<'_> {
-    /// log ∫ exp(mean_m f(x, t; θ_m)) dx
-    fn geometric_log_partition(
-        &self,
-        partition: &LogPartition,
-        distinct: &Distinct,
-        place: usize,
-    ) -> f64 {
-        let (_, log_width) = self.nodes();
-        let means = (0..NUM_NODES).map(|node| {
-            let f = |draw: usize| {
-                f64::from(partition.values[(draw * distinct.count + place) * NUM_NODES + node])
-            };
-            (0..NUM_DRAWS).map(f).sum::<f64>() / NUM_DRAWS as f64
-        });
-        log_mean_exp(means).value + (NUM_NODES as f64).ln() + f64::from(log_width)
     }
 }
 
@@ -271,16 +259,17 @@ fn log_mean_exp(terms: impl Iterator<Item = f64>) -> LogDensity {
     LogDensity { value: largest + mean.ln(), std_error: (variance / m).sqrt() / mean }
 }
 
-/// The cell where the running sum of exp f passes a share `u` of the whole.
-fn draw_cell(f: &[f32], u: f64) -> usize {
-    let largest = f.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weights: Vec<f64> = f.iter().map(|f| f64::from(f - largest).exp()).collect();
-    let mut rest = u * weights.iter().sum::<f64>();
-    for (cell, weight) in weights.iter().enumerate() {
-        rest -= weight;
-        if rest < 0.0 {
-            return cell;
-        }
-    }
-    f.len() - 1
+fn widened(numbers: &[f32]) -> Vec<f64> {
+    numbers.iter().map(|&number| f64::from(number)).collect()
+}
+
+/// Shares of the cells' mass, summed up: the last one is 1.
+fn cumulative(exponents: &[f64]) -> Vec<f64> {
+    let log_total = log_sum_exp(exponents);
+    let mut sum = 0.0;
+    let shares = exponents.iter().map(|exponent| {
+        sum += (exponent - log_total).exp();
+        sum
+    });
+    shares.collect()
 }

@@ -25,9 +25,10 @@ use candle_core::{Device, Tensor, Var};
 
 use self::predictive::ImplicitPredictive;
 use self::regression::{Features, MarginalGradient, Posterior};
-use super::neural::{Losses, TaskBatch, Trained, check_dimensions, host_numbers, host_tensor};
-use super::{ExactProcess, Predictive, Process};
-use crate::nn::{AdamConfig, Initialiser, Parameters, PointModule, TensorBatch};
+use super::neural::{Trained, host_numbers, host_tensor};
+use super::task::{check_dimensions, check_tasks};
+use super::{ExactProcess, Learner, Predictive, Process, Task};
+use crate::nn::{AdamConfig, Initialiser, Parameters, PointModule, Record, Step, TensorBatch};
 use crate::point::{Activation, MlpConfig, MlpShape, PointBackend};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result, SetOffsets};
@@ -51,6 +52,8 @@ pub struct VariationalImplicitProcessConfig {
     pub initial_noise_std_dev: f64,
     /// σ of the measurements never falls below this.
     pub min_noise_std_dev: f64,
+    /// The learning rate at the start; it falls to 0 along half a cosine.
+    pub learning_rate: f64,
     /// The optimiser.
     pub adam: AdamConfig,
 }
@@ -67,6 +70,7 @@ impl Default for VariationalImplicitProcessConfig {
             initial_weight_std_dev: 0.1,
             initial_noise_std_dev: 0.5,
             min_noise_std_dev: 0.01,
+            learning_rate: 1e-2,
             adam: AdamConfig { max_gradient_norm: Some(10.0), ..AdamConfig::default() },
         }
     }
@@ -82,6 +86,7 @@ impl VariationalImplicitProcessConfig {
         }
         for (field, number) in [
             ("initial_weight_std_dev", self.initial_weight_std_dev),
+            ("learning_rate", self.learning_rate),
             ("min_noise_std_dev", self.min_noise_std_dev),
             ("initial_noise_std_dev", self.initial_noise_std_dev - self.min_noise_std_dev),
         ] {
@@ -185,84 +190,6 @@ impl VariationalImplicitProcess {
         })
     }
 
-    /// One step up the log marginal likelihood of context and target together, which are one set
-    /// here. Functions come from `stream`.
-    ///
-    /// On curves of order 1, 1000 steps of 16 sets suffice, with a learning rate that falls from
-    /// 1e-2 to 0 along a cosine. In the losses returned, `log_density` is log p(set) per element, and there is no KL.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if the tasks do not fit the process, [`Error::EmptySet`] if one has
-    /// no element, [`Error::NonFinite`] or [`Error::NonFiniteGradient`] if training diverged; the
-    /// parameters are then as they were.
-    pub fn train_step(
-        &mut self,
-        batch: &TaskBatch<'_>,
-        stream: Stream,
-        learning_rate: f64,
-    ) -> Result<Losses> {
-        batch.check(self.config.location_dim, self.config.value_dim)?;
-        let sets = batch.unions()?;
-        let offsets = SetOffsets::from_sizes(sets.iter().map(IndexedSet::len))?;
-        let locations: Vec<f64> = sets.iter().flat_map(IndexedSet::locations).copied().collect();
-        let functions = self.functions(&locations, &offsets, stream)?;
-        let host = functions.iter().map(host_numbers).collect::<Result<Vec<_>>>()?;
-
-        let std_dev = self.noise_std_dev()?;
-        let scale = -1.0 / offsets.num_elements() as f64;
-        let mut cotangents = vec![Vec::with_capacity(host[0].len()); host.len()];
-        let (mut log_marginal, mut noise_slope) = (0.0, 0.0);
-        for (number, set) in sets.iter().enumerate() {
-            let range = offsets.range(number);
-            let rows = range.start * self.config.value_dim..range.end * self.config.value_dim;
-            let parts: Vec<&[f64]> = host.iter().map(|function| &function[rows.clone()]).collect();
-            let features = Features::new(&parts);
-            let variance = std_dev * std_dev;
-            let posterior = Posterior::new(&features, set.values(), variance);
-            let gradient = MarginalGradient::new(&features, set.values(), variance, &posterior);
-            log_marginal += posterior.log_marginal;
-            noise_slope += gradient.log_std_dev;
-            for (cotangent, part) in cotangents.iter_mut().zip(&gradient.functions) {
-                cotangent.extend(part.iter().map(|slope| scale * slope));
-            }
-        }
-        // d log σ / d(noise) = (σ − least σ)/σ
-        let noise_slope = scale * noise_slope * (std_dev - self.config.min_noise_std_dev) / std_dev;
-        // Linear in the functions and the noise, with the gradient of the loss as slope: what
-        // candle carries back from here is the gradient of the loss.
-        let mut surrogate = (self.noise.as_tensor() * noise_slope)?.sum_all()?;
-        for (function, cotangent) in functions.iter().zip(&cotangents) {
-            let cotangent = host_tensor(cotangent, self.config.value_dim)?;
-            surrogate = (surrogate + (function * cotangent)?.sum_all()?)?;
-        }
-        Ok(Losses {
-            loss: scale * log_marginal,
-            log_density: -scale * log_marginal,
-            kl: 0.0,
-            gradient_norm: self.trained.descend(&surrogate, learning_rate)?,
-        })
-    }
-
-    /// Everything that a later step depends on: `parameters.…` and `optimiser.…`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tensor`] if a tensor cannot be read.
-    pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        self.trained.state()
-    }
-
-    /// Takes back what [`state`](Self::state) gave: training goes on bit for bit.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known;
-    /// nothing changes then.
-    pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        self.trained.restore(state)
-    }
-
     /// σ of the measurements.
     ///
     /// # Errors
@@ -312,7 +239,7 @@ impl VariationalImplicitProcess {
     }
 
     fn posterior(&self, set: &IndexedSet) -> Result<Posterior> {
-        check_dimensions(set, self.config.location_dim, self.config.value_dim)?;
+        check_dimensions("set", set, self.config.location_dim, self.config.value_dim)?;
         let std_dev = self.noise_std_dev()?;
         Ok(Posterior::new(&self.features(set.locations())?, set.values(), std_dev * std_dev))
     }
@@ -325,6 +252,60 @@ impl Process for VariationalImplicitProcess {
 
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
         Ok(Box::new(ImplicitPredictive::new(self, self.posterior(context)?)?))
+    }
+}
+
+impl Learner for VariationalImplicitProcess {
+    /// One step up the log marginal likelihood of context and target together, which are one set
+    /// here. Functions come from the step's stream.
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        check_tasks(tasks, self.config.location_dim, self.config.value_dim)?;
+        let sets = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
+        let offsets = SetOffsets::from_sizes(sets.iter().map(IndexedSet::len))?;
+        let locations: Vec<f64> = sets.iter().flat_map(IndexedSet::locations).copied().collect();
+        let functions = self.functions(&locations, &offsets, step.stream)?;
+        let host = functions.iter().map(host_numbers).collect::<Result<Vec<_>>>()?;
+
+        let std_dev = self.noise_std_dev()?;
+        let scale = -1.0 / offsets.num_elements() as f64;
+        let mut cotangents = vec![Vec::with_capacity(host[0].len()); host.len()];
+        let (mut log_marginal, mut noise_slope) = (0.0, 0.0);
+        for (number, set) in sets.iter().enumerate() {
+            let range = offsets.range(number);
+            let rows = range.start * self.config.value_dim..range.end * self.config.value_dim;
+            let parts: Vec<&[f64]> = host.iter().map(|function| &function[rows.clone()]).collect();
+            let features = Features::new(&parts);
+            let variance = std_dev * std_dev;
+            let posterior = Posterior::new(&features, set.values(), variance);
+            let gradient = MarginalGradient::new(&features, set.values(), variance, &posterior);
+            log_marginal += posterior.log_marginal;
+            noise_slope += gradient.log_std_dev;
+            for (cotangent, part) in cotangents.iter_mut().zip(&gradient.functions) {
+                cotangent.extend(part.iter().map(|slope| scale * slope));
+            }
+        }
+        // d log σ / d(noise) = (σ − least σ)/σ
+        let noise_slope = scale * noise_slope * (std_dev - self.config.min_noise_std_dev) / std_dev;
+        // Linear in the functions and the noise, with the gradient of the loss as slope: what
+        // candle carries back from here is the gradient of the loss.
+        let mut surrogate = (self.noise.as_tensor() * noise_slope)?.sum_all()?;
+        for (function, cotangent) in functions.iter().zip(&cotangents) {
+            let cotangent = host_tensor(cotangent, self.config.value_dim)?;
+            surrogate = (surrogate + (function * cotangent)?.sum_all()?)?;
+        }
+        let rate = step.learning_rate(self.config.learning_rate);
+        Ok(vec![
+            ("loss", scale * log_marginal),
+            ("gradient_norm", self.trained.descend(&surrogate, rate)?),
+        ])
+    }
+
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        self.trained.state()
+    }
+
+    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        self.trained.restore(state)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::VariationalImplicitProcess;
 use super::regression::{Cholesky, Posterior, dot};
-use crate::process::neural::{check_dimensions, count_locations};
+use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
@@ -33,7 +33,7 @@ impl<'a> ImplicitPredictive<'a> {
 impl Predictive for ImplicitPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let config = &self.process.config;
-        check_dimensions(targets, config.location_dim, config.value_dim)?;
+        check_dimensions("targets", targets, config.location_dim, config.value_dim)?;
         let features = self.process.features(targets.locations())?;
         let d = config.value_dim;
         let density = |index: usize| {

@@ -4,6 +4,90 @@ use crate::nn::AdamConfig;
 use crate::point::Activation;
 use crate::{Error, Result};
 
+/// Which parts a neural process has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NeuralProcessConfig {
+    /// Sizes of the networks.
+    pub network: NetworkConfig,
+    /// The latent of a set, if there is one.
+    pub latent: Option<LatentConfig>,
+    /// What else the decoder is told about the context.
+    pub deterministic: Deterministic,
+}
+
+/// The path from the context to the decoder beside the latent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deterministic {
+    /// There is none.
+    Absent,
+    /// The mean of the encoded elements.
+    Mean,
+    /// Attention from each target to the elements.
+    Attention(AttentionConfig),
+}
+
+impl NeuralProcessConfig {
+    /// The conditional neural process (Garnelo et al., 2018a): a regression from sets to Gaussians.
+    ///
+    /// ```text
+    /// r = mean_i encoder([x_i, t_i]),    p(x | t, C) = N(x; μ(t, r), σ(t, r)²)
+    /// ```
+    ///
+    /// Trained by maximum likelihood of targets given random contexts. There is no latent: given
+    /// the context targets are independent, so joint draws are noise around one curve, and a
+    /// density with two modes is out of reach. A context without elements has r = 0.
+    pub fn conditional() -> Self {
+        Self { network: NetworkConfig::default(), latent: None, deterministic: Deterministic::Mean }
+    }
+
+    /// The neural process (Garnelo et al., 2018b): one latent z per set, Gaussian values given z.
+    ///
+    /// ```text
+    /// q(z | C) = N(μ_z, σ_z²) of mean_i encoder([x_i, t_i]),
+    /// p(x | t, C) = E_{q(z | C)} N(x; μ(t, z), σ(t, z)²)
+    /// ```
+    ///
+    /// Trained by the evidence bound of the targets, in which q(z | context) takes the place of
+    /// the prior of q(z | context and target). It is a mixture over whole curves; given z each
+    /// value is Gaussian, so two branches between which every element chooses for itself are out
+    /// of reach. Published code adds a deterministic path beside z; here it is off, since it lets
+    /// the decoder ignore z and draws then share one curve.
+    pub fn latent() -> Self {
+        Self {
+            network: NetworkConfig::default(),
+            latent: Some(LatentConfig::default()),
+            deterministic: Deterministic::Absent,
+        }
+    }
+
+    /// The attentive neural process (Kim et al., 2019): every target looks at the context itself.
+    ///
+    /// ```text
+    /// r(t) = attention(query t, keys t_i, values encoder([x_i, t_i])),    z ~ q(z | C),
+    /// p(x | t, C) = E_{q(z | C)} N(x; μ(t, r(t), z), σ(t, r(t), z)²)
+    /// ```
+    ///
+    /// The mean of a neural process smooths the context away; attention finds the elements near a
+    /// target again. The latent and the evidence bound are those of [`latent`](Self::latent), and
+    /// so is the limit: given z, values are Gaussian.
+    pub fn attentive() -> Self {
+        Self {
+            network: NetworkConfig::default(),
+            latent: Some(LatentConfig::default()),
+            deterministic: Deterministic::Attention(AttentionConfig::default()),
+        }
+    }
+
+    /// The name under which results are reported.
+    pub(super) fn name(&self) -> &'static str {
+        match (&self.latent, &self.deterministic) {
+            (_, Deterministic::Attention(_)) => "anp",
+            (Some(_), _) => "np",
+            (None, _) => "cnp",
+        }
+    }
+}
+
 /// Sizes of the networks, common to all neural processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkConfig {
@@ -24,6 +108,8 @@ pub struct NetworkConfig {
     /// Published models use 0.1. Where the noise of the data is as small as that the floor would
     /// cost log-likelihood, so it is 0.01 here.
     pub min_std_dev: f64,
+    /// The learning rate at the start; it falls to 0 along half a cosine.
+    pub learning_rate: f64,
     /// The optimiser.
     pub adam: AdamConfig,
 }
@@ -39,6 +125,7 @@ impl Default for NetworkConfig {
             decoder_widths: vec![64, 64],
             activation: Activation::Silu,
             min_std_dev: 0.01,
+            learning_rate: 3e-3,
             adam: AdamConfig { max_gradient_norm: Some(10.0), ..AdamConfig::default() },
         }
     }
@@ -51,6 +138,9 @@ impl NetworkConfig {
             if dim == 0 {
                 return Err(Error::invalid(field, "at least 1", dim));
             }
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return Err(Error::invalid("learning_rate", "positive and finite", self.learning_rate));
         }
         if !(self.min_std_dev > 0.0 && self.min_std_dev < 1.0) {
             return Err(Error::invalid("min_std_dev", "in (0, 1)", self.min_std_dev));

@@ -6,30 +6,23 @@
 //!             └ deterministic path: mean, or attention from t → r ──┘
 //! ```
 //!
-//! [`ConditionalNeuralProcess`] has the deterministic path, [`NeuralProcess`] the latent one and
-//! [`AttentiveNeuralProcess`] both. Each is trained on [`TaskBatch`]es by its `train_step`, and
-//! every network that reads elements is one of the primitive, so sets are ragged and may be empty.
+//! The conditional one has the deterministic path, the latent one the latent path and the
+//! attentive one both: [`NeuralProcessConfig`] says which. Every network that reads elements is one
+//! of the primitive, so sets are ragged and may be empty.
 
-mod attentive;
-mod conditional;
 mod config;
 mod gaussian;
-mod latent;
 mod model;
 mod network;
 mod paths;
 mod predictive;
 mod ragged;
-mod tasks;
 mod trained;
 
-pub use attentive::{AttentiveNeuralProcess, AttentiveNeuralProcessConfig};
-pub use conditional::{ConditionalNeuralProcess, ConditionalNeuralProcessConfig};
-pub use config::{AttentionConfig, LatentConfig, NetworkConfig};
-pub use latent::{NeuralProcess, NeuralProcessConfig};
-pub use model::Losses;
-pub use tasks::{TaskBatch, Tasks};
+pub use config::{
+    AttentionConfig, Deterministic, LatentConfig, NetworkConfig, NeuralProcessConfig,
+};
+pub use model::NeuralProcess;
 
 pub(super) use ragged::{host_numbers, host_tensor};
-pub(super) use tasks::{check_dimensions, count_locations};
 pub(super) use trained::Trained;

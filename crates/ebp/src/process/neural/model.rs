@@ -1,52 +1,46 @@
-//! What the three neural processes share: paths from the context to a Gaussian decoder, and the
-//! bound they are trained by.
+//! The neural processes: paths from the context to a Gaussian decoder, and the bound they are
+//! trained by.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 
-use super::config::{AttentionConfig, LatentConfig, NetworkConfig};
+use super::config::{Deterministic, NetworkConfig, NeuralProcessConfig};
 use super::gaussian::Gaussian;
 use super::network::{Builder, Network};
 use super::paths::{AttentionPath, DeterministicPath, LatentPath, MeanPath};
+use super::predictive::NeuralPredictive;
 use super::ragged::{Ragged, host_tensor};
-use super::tasks::TaskBatch;
 use super::trained::Trained;
+use crate::nn::{Record, Step};
 use crate::point::{MlpConfig, PointBackend};
+use crate::process::task::check_tasks;
+use crate::process::{Learner, Predictive, Process, Task};
 use crate::rng::Stream;
 use crate::{IndexedSet, Result, SetOffsets};
 
-/// What one training step saw, before it moved the parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Losses {
-    /// What the step descended: nats per target, −(log density − KL / targets).
-    pub loss: f64,
-    /// log p(x | t, …) of the targets, in nats per target.
-    pub log_density: f64,
-    /// KL(q(z | context, target) ‖ q(z | context)) in nats per set; 0 without a latent.
-    pub kl: f64,
-    /// Euclidean length of the gradient before clipping.
-    pub gradient_norm: f64,
-}
-
-/// Which parts a model has.
-pub(super) struct Architecture {
-    pub(super) network: NetworkConfig,
-    pub(super) latent: Option<LatentConfig>,
-    pub(super) deterministic: Deterministic,
-}
-
-/// Which deterministic path.
-pub(super) enum Deterministic {
-    Absent,
-    Mean,
-    Attention(AttentionConfig),
-}
-
-/// Encoders, decoder and optimiser.
+/// A conditional, latent or attentive neural process, with its optimiser.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ebp::IndexedSet;
+/// use ebp::point::CpuBackend;
+/// use ebp::process::Process;
+/// use ebp::process::neural::{NeuralProcess, NeuralProcessConfig};
+///
+/// let config = NeuralProcessConfig::attentive();
+/// let process = NeuralProcess::new(config, 7, Arc::new(CpuBackend::new()))?;
+/// let context = IndexedSet::new(1, 1, vec![0.0, 1.0], vec![0.5, -0.5])?;
+/// let target = IndexedSet::new(1, 1, vec![2.0], vec![0.1])?;
+/// let density = process.condition(&context)?.log_density(&target)?;
+/// assert!(density[0].value.is_finite());
+/// # Ok::<(), ebp::Error>(())
+/// ```
 #[derive(Debug)]
-pub(super) struct Model {
+pub struct NeuralProcess {
+    name: &'static str,
     pub(super) network: NetworkConfig,
     pub(super) latent: Option<LatentPath>,
     pub(super) num_draws: usize,
@@ -57,13 +51,19 @@ pub(super) struct Model {
     pub(super) predictive_stream: Stream,
 }
 
-impl Model {
-    pub(super) fn new(
-        architecture: Architecture,
+impl NeuralProcess {
+    /// An untrained process: equal seeds give equal bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming a setting outside its range.
+    pub fn new(
+        config: NeuralProcessConfig,
         seed: u64,
         backend: Arc<dyn PointBackend>,
     ) -> Result<Self> {
-        let Architecture { network, latent, deterministic } = architecture;
+        let name = config.name();
+        let NeuralProcessConfig { network, latent, deterministic } = config;
         network.check()?;
         let builder = Builder::new(seed, backend);
         let num_self_heads = match &deterministic {
@@ -107,7 +107,16 @@ impl Model {
         )?;
         let trained = Trained::new(builder.parameters, network.adam)?;
         let predictive_stream = Stream::new(seed, "predictive");
-        Ok(Self { network, latent, num_draws, deterministic, decoder, trained, predictive_stream })
+        Ok(Self {
+            name,
+            network,
+            latent,
+            num_draws,
+            deterministic,
+            decoder,
+            trained,
+            predictive_stream,
+        })
     }
 
     /// The output law at each of `locations` `[total, d_t]`, given one z per set and what the
@@ -146,33 +155,42 @@ impl Model {
             }
         })
     }
+}
 
+impl Process for NeuralProcess {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
+        Ok(Box::new(NeuralPredictive::new(self, context)?))
+    }
+}
+
+impl Learner for NeuralProcess {
     /// One step of maximum likelihood, or of its evidence bound where there is a latent:
     ///
     /// ```text
     /// log p(x_T | t_T, C) ≥ E_{q(z | C ∪ T)} log p(x_T | t_T, z, r) − KL(q(z | C ∪ T) ‖ q(z | C))
     /// ```
-    pub(super) fn train_step(
-        &mut self,
-        batch: &TaskBatch<'_>,
-        stream: Stream,
-        learning_rate: f64,
-    ) -> Result<Losses> {
-        batch.check(self.network.location_dim, self.network.value_dim)?;
-        let offsets = SetOffsets::from_sizes(batch.targets.iter().map(IndexedSet::len))?;
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        check_tasks(tasks, self.network.location_dim, self.network.value_dim)?;
+        let offsets = SetOffsets::from_sizes(tasks.iter().map(|task| task.target.len()))?;
         let gather = |part: fn(&IndexedSet) -> &[f64], width| {
-            let numbers: Vec<f64> = batch.targets.iter().flat_map(part).copied().collect();
+            let numbers: Vec<f64> =
+                tasks.iter().flat_map(|task| part(&task.target)).copied().collect();
             host_tensor(&numbers, width)
         };
         let locations = gather(IndexedSet::locations, self.network.location_dim)?;
         let values = gather(IndexedSet::values, self.network.value_dim)?;
-        let contexts = Ragged::new(batch.contexts)?;
+        let contexts = Ragged::new(tasks.iter().map(|task| &task.context))?;
         let representation = self.represent(&contexts, &locations, &offsets)?;
         let (latents, kl) = match &self.latent {
             Some(path) => {
-                let posterior = path.law(&Ragged::new(&batch.unions()?)?)?;
+                let all = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
+                let posterior = path.law(&Ragged::new(&all)?)?;
                 let kl = posterior.kl_sum(&path.law(&contexts)?)?;
-                let noise = normals(stream, 0, offsets.num_sets(), path.latent_dim)?;
+                let noise = normals(step.stream, 0, offsets.num_sets(), path.latent_dim)?;
                 (Some(posterior.reparameterised(&noise)?), Some(kl))
             }
             None => (None, None),
@@ -187,19 +205,20 @@ impl Model {
         let loss = (bound * (-1.0 / num_targets))?;
         let scalar = |tensor: &Tensor| Ok::<_, crate::Error>(f64::from(tensor.to_scalar::<f32>()?));
         let kl = kl.as_ref().map_or(Ok(0.0), scalar)?;
-        Ok(Losses {
-            loss: scalar(&loss)?,
-            log_density: scalar(&log_density)? / num_targets,
-            kl: kl / offsets.num_sets() as f64,
-            gradient_norm: self.trained.descend(&loss, learning_rate)?,
-        })
+        let rate = step.learning_rate(self.network.learning_rate);
+        Ok(vec![
+            ("loss", scalar(&loss)?),
+            ("nats", -scalar(&log_density)? / num_targets),
+            ("kl", kl / offsets.num_sets() as f64),
+            ("gradient_norm", self.trained.descend(&loss, rate)?),
+        ])
     }
 
-    pub(super) fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
         self.trained.state()
     }
 
-    pub(super) fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         self.trained.restore(state)
     }
 }

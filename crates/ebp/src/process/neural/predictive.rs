@@ -1,9 +1,9 @@
 //! The predictive law of a neural process.
 
 use super::gaussian::Gaussian;
-use super::model::{Model, normals};
+use super::model::{NeuralProcess, normals};
 use super::ragged::{Ragged, host_tensor};
-use super::tasks::{check_dimensions, count_locations};
+use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
 use crate::{IndexedSet, Result, SetOffsets};
@@ -18,16 +18,16 @@ use crate::{IndexedSet, Result, SetOffsets};
 /// questions get equal answers. Without a latent it is exact.
 #[derive(Debug)]
 pub(super) struct NeuralPredictive<'a> {
-    model: &'a Model,
+    model: &'a NeuralProcess,
     context: Ragged,
     /// q(z | C), one row; `None` without a latent.
     prior: Option<Gaussian>,
 }
 
 impl<'a> NeuralPredictive<'a> {
-    pub(super) fn new(model: &'a Model, context: &IndexedSet) -> Result<Self> {
-        check_dimensions(context, model.network.location_dim, model.network.value_dim)?;
-        let context = Ragged::new(std::slice::from_ref(context))?;
+    pub(super) fn new(model: &'a NeuralProcess, context: &IndexedSet) -> Result<Self> {
+        check_dimensions("context", context, model.network.location_dim, model.network.value_dim)?;
+        let context = Ragged::new([context])?;
         let prior = match &model.latent {
             Some(path) => Some(path.law(&context)?),
             None => None,
@@ -69,7 +69,7 @@ impl<'a> NeuralPredictive<'a> {
 impl Predictive for NeuralPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let value_dim = self.model.network.value_dim;
-        check_dimensions(targets, self.model.network.location_dim, value_dim)?;
+        check_dimensions("targets", targets, self.model.network.location_dim, value_dim)?;
         if targets.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,8 +15,9 @@ pub(super) struct Ragged {
 }
 
 impl Ragged {
-    pub(super) fn new(sets: &[IndexedSet]) -> Result<Self> {
-        let sizes: Vec<_> = sets.iter().map(IndexedSet::len).collect();
+    pub(super) fn new<'a>(sets: impl IntoIterator<Item = &'a IndexedSet>) -> Result<Self> {
+        let sets: Vec<&IndexedSet> = sets.into_iter().collect();
+        let sizes: Vec<_> = sets.iter().map(|set| set.len()).collect();
         let width = sets.first().map_or(1, |set| set.value_dim() + set.location_dim());
         let mut numbers = Vec::new();
         for set in sets {

@@ -1,0 +1,96 @@
+//! Settings of the learned sampler.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// What moves a draw after the planar flow, along the gradient of the log density f/τ. Every kind
+/// tracks its density on the space of draws and momenta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dynamics {
+    /// Nothing.
+    None,
+    /// Langevin steps with noise of variance `step_size`.
+    Langevin,
+    /// Leapfrog steps from a normal momentum.
+    Hamiltonian,
+    /// Leapfrog steps with a learned scale and shift of the momentum around each.
+    GeneralizedHamiltonian,
+}
+
+/// Settings of the learned sampler: a hypernetwork, the planar flow it writes, and dynamics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SamplerConfig {
+    /// Planar layers (10 in the paper).
+    pub num_layers: usize,
+    /// Hidden widths of the hypernetwork that writes them.
+    pub hyper_widths: Vec<usize>,
+    /// What follows the flow.
+    pub dynamics: Dynamics,
+    /// T, how many steps of it.
+    pub num_dynamics_steps: usize,
+    /// η of every step at the start of training; each is learned.
+    pub step_size: f64,
+    /// The gradient of the log density is clamped to this, coordinate by coordinate.
+    pub clip: f64,
+    /// Updates of the sampler per update of the energy.
+    pub updates_per_step: usize,
+    /// Draws per target element.
+    pub num_draws: usize,
+    /// The sampler's learning rate.
+    pub learning_rate: f64,
+    /// The sampler's β₁.
+    pub beta1: f64,
+    /// The sampler's learning rate never falls below this share of its start, so that it keeps
+    /// up with the energy to the end.
+    pub learning_rate_floor: f64,
+}
+
+impl Default for SamplerConfig {
+    fn default() -> Self {
+        Self {
+            num_layers: 16,
+            hyper_widths: vec![256, 256],
+            dynamics: Dynamics::None,
+            num_dynamics_steps: 5,
+            step_size: 0.005,
+            clip: 20.0,
+            updates_per_step: 4,
+            num_draws: 16,
+            learning_rate: 2e-3,
+            beta1: 0.5,
+            learning_rate_floor: 0.4,
+        }
+    }
+}
+
+impl SamplerConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        for (field, found) in [
+            ("sampler.num_layers", self.num_layers),
+            ("sampler.num_dynamics_steps", self.num_dynamics_steps),
+            ("sampler.updates_per_step", self.updates_per_step),
+            ("sampler.num_draws", self.num_draws),
+        ] {
+            if found == 0 {
+                return Err(Error::invalid(field, "at least 1", found));
+            }
+        }
+        for (field, found) in [
+            ("sampler.step_size", self.step_size),
+            ("sampler.clip", self.clip),
+            ("sampler.learning_rate", self.learning_rate),
+        ] {
+            if !(found > 0.0 && found.is_finite()) {
+                return Err(Error::invalid(field, "positive and finite", found));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.learning_rate_floor) {
+            let found = self.learning_rate_floor;
+            return Err(Error::invalid("sampler.learning_rate_floor", "in [0, 1]", found));
+        }
+        Ok(())
+    }
+}
