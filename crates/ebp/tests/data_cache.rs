@@ -1,5 +1,12 @@
 //! Caches and batches: what was put in comes out, in an order that depends on seed and epoch only.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "helpers of tests fail as tests do, and the numbers are small"
+)]
+
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -24,7 +31,7 @@ fn options(normalise_by: NormaliseBy) -> CacheOptions {
 }
 
 fn info(number: usize, split: Split) -> SetInfo {
-    let class = (number % 3 != 0).then(|| format!("class {}", number % 3));
+    let class = (!number.is_multiple_of(3)).then(|| format!("class {}", number % 3));
     SetInfo { name: format!("set {number}"), class, split }
 }
 

@@ -4,6 +4,8 @@
 //! The files in `tests/files` are made by `tools/reference/data_files.py` (NumPy 2.4.6, h5py
 //! 3.16.0, trimesh 5.2.0, Pillow 13.0.0).
 
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
+
 use std::path::PathBuf;
 
 use ebp::data::cloud::{Cloud, CloudFormat, cloud_bytes, parse_clouds};

@@ -18,8 +18,8 @@ fn file(name: &str) -> PathBuf {
 
 fn put(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
     let path = folder.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, bytes).unwrap();
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a new folder");
+    fs::write(path, bytes).expect("a new file");
 }
 
 fn cloud(number: u8, num_points: usize) -> Cloud {
@@ -30,12 +30,12 @@ fn cloud(number: u8, num_points: usize) -> Cloud {
 }
 
 fn npy(number: u8, num_points: usize) -> Vec<u8> {
-    cloud_bytes(&cloud(number, num_points), CloudFormat::Npy).unwrap()
+    cloud_bytes(&cloud(number, num_points), CloudFormat::Npy).expect("a cloud")
 }
 
 fn imported(folder: &Path, options: &ImportOptions) -> Cache {
-    let out = tempfile::tempdir().unwrap();
-    import(folder, &out.path().join("a.ebp"), options).unwrap()
+    let out = tempfile::tempdir().expect("a folder");
+    import(folder, &out.path().join("a.ebp"), options).expect("a cache")
 }
 
 fn class(cache: &Cache, index: usize) -> Option<&str> {
@@ -50,7 +50,7 @@ fn shapenets_folders_are_classes_and_splits() {
             .iter()
             .enumerate()
     {
-        put(folder.path(), &format!("{name}.npy"), npy(number as u8, 15));
+        put(folder.path(), &format!("{name}.npy"), npy(u8::try_from(number).unwrap(), 15));
     }
     let cache = imported(folder.path(), &ImportOptions::default());
     assert_eq!(
@@ -71,7 +71,7 @@ fn latent_points_folders_of_ply_are_classes() {
         put(
             folder.path(),
             name,
-            cloud_bytes(&cloud(number as u8, 9), CloudFormat::PlyLittle).unwrap(),
+            cloud_bytes(&cloud(u8::try_from(number).unwrap(), 9), CloudFormat::PlyLittle).unwrap(),
         );
     }
     let options = ImportOptions { test: 0.5, ..ImportOptions::default() };

@@ -1,6 +1,7 @@
 //! Ten thousand broken files for every reader: an answer or an error, never a panic, and never more
 //! memory than a file of that size can stand for.
 #![allow(unsafe_code, reason = "memory is counted by an allocator of our own")]
+#![allow(clippy::cast_possible_truncation, reason = "dice are cut to what is needed")]
 
 mod readers;
 

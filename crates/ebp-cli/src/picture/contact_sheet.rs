@@ -21,8 +21,8 @@ const COVER: i64 = 4;
 /// How far behind the nearest point, by the depth of the cloud, a point is still seen.
 const SLACK: f64 = 0.09;
 /// The view: turned around the vertical axis, then tipped forward; in radians.
-const TURN: f64 = -0.95;
-const TIP: f64 = 0.45;
+const TURN: f64 = -0.72;
+const TIP: f64 = 0.36;
 
 /// One cell: points `[n, dim]`, or pixels of a picture.
 pub(crate) enum Tile<'a> {
@@ -73,7 +73,7 @@ fn cloud(sheet: &mut RgbImage, corner: [u32; 2], points: &[f32], dim: usize) {
     let seen: Vec<[f64; 4]> = points
         .chunks_exact(dim.max(1))
         .filter(|point| point.iter().all(|number| number.is_finite()))
-        .map(|point| project(point))
+        .map(project)
         .collect();
     let range = |axis: usize| {
         let low = seen.iter().map(|p| p[axis]).fold(f64::INFINITY, f64::min);

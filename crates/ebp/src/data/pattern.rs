@@ -54,7 +54,7 @@ pub fn parse_pattern(bytes: &[u8], file: &str) -> Result<PointPattern> {
         return Err(line.error("five numbers: the window and the scale", line.text));
     };
     let is_window = x0 < x1 && y0 < y1 && [x0, x1, y0, y1].iter().all(|bound| bound.is_finite());
-    if !is_window || !(scale > 0.0 && scale.is_finite()) {
+    if !(is_window && scale > 0.0 && scale.is_finite()) {
         return Err(line.error("rising bounds and a positive scale", line.text));
     }
     let window = [[x0 / scale, x1 / scale], [y0 / scale, y1 / scale]];

@@ -34,6 +34,7 @@ fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// All of them.
+#[expect(clippy::too_many_lines, reason = "a flat list")]
 pub(crate) fn readers() -> Vec<Reader> {
     let cloud = Cloud { dim: 3, points: (0..24_u8).map(|i| f32::from(i) / 8.0 - 1.0).collect() };
     let written = |formats: &[CloudFormat]| -> Vec<Vec<u8>> {

@@ -49,6 +49,7 @@ Examples:
 /// Arguments of `ebp data import`.
 #[derive(Debug, Args)]
 #[command(after_long_help = IMPORT_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct ImportArguments {
     /// The file or folder to read
     #[arg(value_name = "SRC")]

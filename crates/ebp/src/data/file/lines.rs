@@ -96,7 +96,10 @@ impl<'a> Line<'a> {
 
     /// A word as a number. NaN and infinities are numbers of files, too.
     pub(crate) fn number(&self, word: &str) -> Result<f64> {
-        word.parse().map_err(|_: std::num::ParseFloatError| self.error("a number", word))
+        match word.parse() {
+            Ok(number) => Ok(number),
+            Err(_) => Err(self.error("a number", word)),
+        }
     }
 
     /// A word as a whole number from 0.

@@ -67,18 +67,26 @@ impl Inside {
 
 /// Whether the vertical ray upwards from `point` meets the triangle.
 fn is_above(corners: &[[f64; 3]; 3], point: [f64; 3]) -> bool {
-    // Twice the signed area of the shadow of (p, q, point). Shared edges are computed from the
-    // same numbers in either triangle, so a ray through an edge counts once.
-    let side = |p: [f64; 3], q: [f64; 3]| {
-        (q[0] - p[0]) * (point[1] - p[1]) - (q[1] - p[1]) * (point[0] - p[0])
-    };
+    let [x, y, z] = point;
     let [a, b, c] = *corners;
+    // Whether the shadow holds the point: a line along +x crosses its edges once or not at all. An
+    // edge is half open in y and always computed from its lower end, so that of two triangles that
+    // share it exactly one holds a point on it.
+    let mut is_within = false;
+    for (p, q) in [(a, b), (b, c), (c, a)] {
+        if (p[1] > y) != (q[1] > y) {
+            let (low, high) = if p[1] < q[1] { (p, q) } else { (q, p) };
+            let crossing = low[0] + (y - low[1]) / (high[1] - low[1]) * (high[0] - low[0]);
+            is_within ^= crossing > x;
+        }
+    }
+    // Twice the signed areas of the shadows of the point with two corners each.
+    let side = |p: [f64; 3], q: [f64; 3]| (q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0]);
     let (ab, bc, ca) = (side(a, b), side(b, c), side(c, a));
-    let is_within = (ab >= 0.0 && bc >= 0.0 && ca >= 0.0) || (ab <= 0.0 && bc <= 0.0 && ca <= 0.0);
     let total = ab + bc + ca;
     if !is_within || total == 0.0 {
         return false;
     }
     // z of the triangle at the point, by its weights bc, ca, ab.
-    (bc * a[2] + ca * b[2] + ab * c[2]) / total > point[2]
+    (bc * a[2] + ca * b[2] + ab * c[2]) / total > z
 }

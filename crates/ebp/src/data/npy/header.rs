@@ -53,9 +53,10 @@ pub(super) fn read(bytes: &mut Bytes<'_>) -> Result<Header> {
 /// The header that NumPy writes, padded so that the numbers are aligned.
 pub(super) fn write(shape: &[usize], kind: NumberKind) -> Vec<u8> {
     let letter = if kind == NumberKind::U8 { "|u" } else { "<f" };
-    let axes: String = shape.iter().map(|axis| format!("{axis}, ")).collect();
-    // A tuple of one has a comma, longer ones have none at the end.
-    let axes = if shape.len() == 1 { axes.trim_end() } else { axes.trim_end_matches(", ") };
+    let mut axes = shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if shape.len() == 1 {
+        axes.push(','); // a tuple of one
+    }
     let text = format!(
         "{{'descr': '{letter}{}', 'fortran_order': False, 'shape': ({axes}), }}",
         kind.size()

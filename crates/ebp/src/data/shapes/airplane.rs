@@ -1,12 +1,14 @@
 //! Airplanes: nose along +x, wings along y, z up. Airliners, private jets, fighters, propeller
 //! planes, biplanes and gliders.
 
+mod wing;
+
 use super::Parts;
 use super::draw::Draw;
-use super::solid::{
-    Point, SIDES, add, bar, changed, ellipsoid, loft, mirrored, outline, rod, tube,
-};
+use super::solid::{Point, SIDES, add, bar, ellipsoid, loft, outline, rod, tube};
 use crate::data::mesh::Mesh;
+
+use wing::{Surface, fin, on_wing, surface, tip_of};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -16,23 +18,6 @@ enum Kind {
     Propeller,
     Biplane,
     Glider,
-}
-
-/// What wings, tailplanes and fins have in common: a tapered, swept plate of airfoil sections.
-#[derive(Clone, Copy)]
-struct Surface {
-    /// The leading edge at the root.
-    root: Point,
-    root_chord: f64,
-    tip_chord: f64,
-    /// Along y, or along z for a fin.
-    span: f64,
-    /// How far the tip's leading edge lies behind the root's.
-    sweep: f64,
-    /// How far the tip lies above the root (beside it, for a fin).
-    rise: f64,
-    /// Thickness of the section by its chord.
-    thickness: f64,
 }
 
 /// Draws an airplane about two units long.
@@ -66,6 +51,9 @@ pub(super) fn airplane(draw: &mut Draw) -> Parts {
     parts
 }
 
+/// Sections of a fuselage.
+const RINGS: usize = 28;
+
 /// A body of round sections from nose (+1) to tail (−1).
 fn fuselage(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
     let nose = match kind {
@@ -89,7 +77,6 @@ fn fuselage(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
     let height = draw.between(0.95, 1.15);
     let power =
         if matches!(kind, Kind::Fighter | Kind::Propeller) { draw.between(2.0, 3.0) } else { 2.0 };
-    const RINGS: usize = 28;
     let rings: Vec<Vec<Point>> = (0..=RINGS)
         .map(|ring| {
             // Closer rings at both ends.
@@ -188,7 +175,7 @@ fn wings(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) -> Surface
     };
     // An inner part of larger chord, as airliners have for their landing gear.
     let kink = if kind == Kind::Airliner { draw.between(0.0, 0.18) } else { 0.0 };
-    push_pair(surface(wing, kink), parts);
+    parts.push_pair(surface(wing, kink));
     let tip = tip_of(wing);
     let has_winglets =
         matches!(kind, Kind::Airliner | Kind::PrivateJet | Kind::Glider) && draw.chance(0.45);
@@ -203,53 +190,63 @@ fn wings(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) -> Surface
             rise: long * draw.between(0.1, 0.4),
             thickness: 0.09,
         };
-        push_pair(fin(winglet), parts);
+        parts.push_pair(fin(winglet));
     }
-    if kind == Kind::Biplane {
-        let gap = draw.between(0.26, 0.36);
-        let stagger = draw.between(-0.02, 0.1);
-        let upper = Surface { root: add(wing.root, [stagger, 0.0, gap]), ..wing };
-        push_pair(surface(upper, 0.0), parts);
-        for share in [0.25, draw.between(0.65, 0.85)] {
-            for back in [0.25, 0.7] {
-                let [a, b] = [wing, upper].map(|half| on_wing(half, share, back));
-                push_pair(rod(a, b, 0.012, 0.012), parts);
-            }
-        }
-    }
-    if kind == Kind::Fighter {
-        if draw.chance(0.5) {
-            let long = draw.between(0.25, 0.4);
-            let middle = add(tip, [-0.5 * wing.tip_chord, 0.0, 0.0]);
-            let path = [0.5, 0.35, -0.4, -0.5].map(|x| add(middle, [x * long, 0.0, 0.0]));
-            push_pair(tube(&path, &[0.004, 0.016, 0.016, 0.012], 12), parts);
-        }
-        let num_stores = draw.whole(0, 2);
-        for store in 0..num_stores {
-            let place = on_wing(wing, 0.35 + 0.25 * store as f64, 0.5);
-            let centre = add(place, [0.0, 0.0, -0.055]);
-            let path = [0.18, 0.1, -0.12, -0.18].map(|x| add(centre, [x, 0.0, 0.0]));
-            push_pair(tube(&path, &[0.004, 0.022, 0.022, 0.008], 12), parts);
-            push_pair(bar(centre, place, [0.1, 0.012], [0.1, 0.012]), parts);
-        }
-        if draw.chance(0.3) {
-            let canard = Surface {
-                root: [draw.between(0.5, 0.62), 0.0, 0.2 * radius],
-                root_chord: 0.18,
-                tip_chord: 0.05,
-                span: draw.between(0.22, 0.34),
-                sweep: 0.13,
-                rise: 0.02,
-                thickness: 0.06,
-            };
-            push_pair(surface(canard, 0.0), parts);
-        }
+    match kind {
+        Kind::Biplane => upper_wing(draw, wing, parts),
+        Kind::Fighter => weapons(draw, wing, radius, parts),
+        _ => {}
     }
     if kind == Kind::Propeller && height > 0.0 && draw.chance(0.7) {
         let place = on_wing(wing, 0.45, 0.35);
-        push_pair(rod([wing.root[0] - 0.1, radius, -0.6 * radius], place, 0.014, 0.014), parts);
+        parts.push_pair(rod([wing.root[0] - 0.1, radius, -0.6 * radius], place, 0.014, 0.014));
     }
     wing
+}
+
+/// The second wing of a biplane, and the struts between them.
+fn upper_wing(draw: &mut Draw, wing: Surface, parts: &mut Parts) {
+    let gap = draw.between(0.26, 0.36);
+    let stagger = draw.between(-0.02, 0.1);
+    let upper = Surface { root: add(wing.root, [stagger, 0.0, gap]), ..wing };
+    parts.push_pair(surface(upper, 0.0));
+    for share in [0.25, draw.between(0.65, 0.85)] {
+        for back in [0.25, 0.7] {
+            let [a, b] = [wing, upper].map(|half| on_wing(half, share, back));
+            parts.push_pair(rod(a, b, 0.012, 0.012));
+        }
+    }
+}
+
+/// What fighters carry: tip tanks, stores under the wing, canards.
+fn weapons(draw: &mut Draw, wing: Surface, radius: f64, parts: &mut Parts) {
+    let tip = tip_of(wing);
+    if draw.chance(0.5) {
+        let long = draw.between(0.25, 0.4);
+        let middle = add(tip, [-0.5 * wing.tip_chord, 0.0, 0.0]);
+        let path = [0.5, 0.35, -0.4, -0.5].map(|x| add(middle, [x * long, 0.0, 0.0]));
+        parts.push_pair(tube(&path, &[0.004, 0.016, 0.016, 0.012], 12));
+    }
+    let num_stores = draw.whole(0, 2);
+    for store in 0..num_stores {
+        let place = on_wing(wing, 0.35 + 0.25 * store as f64, 0.5);
+        let centre = add(place, [0.0, 0.0, -0.055]);
+        let path = [0.18, 0.1, -0.12, -0.18].map(|x| add(centre, [x, 0.0, 0.0]));
+        parts.push_pair(tube(&path, &[0.004, 0.022, 0.022, 0.008], 12));
+        parts.push_pair(bar(centre, place, [0.1, 0.012], [0.1, 0.012]));
+    }
+    if draw.chance(0.3) {
+        let canard = Surface {
+            root: [draw.between(0.5, 0.62), 0.0, 0.2 * radius],
+            root_chord: 0.18,
+            tip_chord: 0.05,
+            span: draw.between(0.22, 0.34),
+            sweep: 0.13,
+            rise: 0.02,
+            thickness: 0.06,
+        };
+        parts.push_pair(surface(canard, 0.0));
+    }
 }
 
 /// Fin and tailplane.
@@ -273,7 +270,7 @@ fn tail(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
         let cant = draw.between(0.0, 0.4);
         let one =
             Surface { root: add(vertical.root, [0.0, apart, 0.0]), rise: cant * high, ..vertical };
-        push_pair(fin(one), parts);
+        parts.push_pair(fin(one));
     } else if !is_v {
         parts.push(fin(vertical));
     }
@@ -297,7 +294,7 @@ fn tail(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
         rise: if is_v { span * 0.8 } else { span * draw.between(-0.02, 0.15) },
         thickness: 0.09,
     };
-    push_pair(surface(horizontal, 0.0), parts);
+    parts.push_pair(surface(horizontal, 0.0));
 }
 
 /// Jets under the wing, beside the tail or in it; propellers on the nose or the wing.
@@ -311,27 +308,27 @@ fn engines(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: &mut 
             for &share in shares {
                 let under = on_wing(wing, share, 0.1);
                 let centre = add(under, [forward * long, 0.0, -1.15 * size]);
-                push_pair(nacelle(centre, size, long), parts);
+                parts.push_pair(nacelle(centre, size, long));
                 let pylon = bar(
                     add(centre, [-0.3 * long, 0.0, 0.5 * size]),
                     add(under, [-0.08, 0.0, 0.0]),
                     [0.5 * long, 0.25 * size],
                     [0.4 * long, 0.2 * size],
                 );
-                push_pair(pylon, parts);
+                parts.push_pair(pylon);
             }
         }
         Kind::PrivateJet => {
             let size = 1.05 * size;
             let centre = [draw.between(-0.6, -0.45), radius + 1.05 * size, 0.35 * radius];
-            push_pair(nacelle(centre, size, long), parts);
+            parts.push_pair(nacelle(centre, size, long));
             let pylon = bar(
                 [centre[0], 0.5 * radius, 0.35 * radius],
                 centre,
                 [0.4 * long, 0.03],
                 [0.4 * long, 0.03],
             );
-            push_pair(pylon, parts);
+            parts.push_pair(pylon);
         }
         Kind::Fighter => {
             let is_twin = draw.chance(0.5);
@@ -341,7 +338,7 @@ fn engines(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: &mut 
             let path = [[-0.7, side, 0.0], [-0.95, side, 0.0], [end, side, 0.0]];
             let pipe = tube(&path, &[nozzle, nozzle, 0.75 * nozzle], SIDES);
             if is_twin {
-                push_pair(pipe, parts);
+                parts.push_pair(pipe);
             } else {
                 parts.push(pipe);
             }
@@ -354,13 +351,13 @@ fn engines(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: &mut 
                 [wide, high],
                 [wide, high],
             );
-            push_pair(intake, parts);
+            parts.push_pair(intake);
         }
         Kind::Propeller | Kind::Biplane => {
             if kind == Kind::Propeller && draw.chance(0.35) {
                 let centre = add(on_wing(wing, 0.3, 0.0), [0.08, 0.0, 0.0]);
                 let path = [0.16, 0.1, -0.1, -0.34].map(|x| add(centre, [x, 0.0, 0.0]));
-                push_pair(tube(&path, &[0.03, 0.06, 0.065, 0.02], SIDES), parts);
+                parts.push_pair(tube(&path, &[0.03, 0.06, 0.065, 0.02], SIDES));
                 propeller(draw, add(centre, [0.17, 0.0, 0.0]), true, parts);
             } else {
                 propeller(draw, [1.0, 0.0, 0.0], false, parts);
@@ -374,7 +371,7 @@ fn propeller(draw: &mut Draw, hub: Point, is_pair: bool, parts: &mut Parts) {
     let num_blades = draw.whole(2, 4);
     let long = draw.between(0.16, 0.24);
     let start = draw.between(0.0, 1.0);
-    let mut push = |mesh: Mesh| if is_pair { push_pair(mesh, parts) } else { parts.push(mesh) };
+    let mut push = |mesh: Mesh| if is_pair { parts.push_pair(mesh) } else { parts.push(mesh) };
     push(ellipsoid(hub, [0.07, 0.035, 0.035]));
     for blade in 0..num_blades {
         let turn = std::f64::consts::TAU * (start + blade as f64 / num_blades as f64);
@@ -396,8 +393,8 @@ fn landing_gear(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: 
     let ground = -radius - draw.between(0.12, 0.2);
     let side = draw.between(0.12, 0.22);
     let main = [wing.root[0] - 0.4 * wing.root_chord, side, ground + wheel];
-    push_pair(super::solid::disc(main, wheel, 0.4 * wheel), parts);
-    push_pair(rod([main[0], 0.5 * side.min(radius), -0.5 * radius], main, 0.015, 0.012), parts);
+    parts.push_pair(super::solid::disc(main, wheel, 0.4 * wheel));
+    parts.push_pair(rod([main[0], 0.5 * side.min(radius), -0.5 * radius], main, 0.015, 0.012));
     let nose = if matches!(kind, Kind::Biplane) || draw.chance(0.3) { -0.85 } else { 0.75 };
     let small = 0.7 * wheel;
     let front = [nose, 0.0, if nose > 0.0 { ground + small } else { -0.45 * radius }];
@@ -412,56 +409,4 @@ fn nacelle(centre: Point, radius: f64, long: f64) -> Mesh {
         profile.iter().map(|&(x, _)| add(centre, [x * long, 0.0, 0.0])).collect();
     let radii: Vec<f64> = profile.iter().map(|&(_, share)| share * radius).collect();
     tube(&path, &radii, SIDES)
-}
-
-/// The point of the tip's leading edge.
-fn tip_of(wing: Surface) -> Point {
-    add(wing.root, [-wing.sweep, wing.span, wing.rise])
-}
-
-/// A point of the wing: its share of the span, and of the chord from the leading edge.
-fn on_wing(wing: Surface, share: f64, back: f64) -> Point {
-    let chord = wing.root_chord + share * (wing.tip_chord - wing.root_chord);
-    add(wing.root, [-share * wing.sweep - back * chord, share * wing.span, share * wing.rise])
-}
-
-/// A half wing along +y. `kink` adds to the chord of the inner third, at the trailing edge.
-fn surface(wing: Surface, kink: f64) -> Mesh {
-    let shares = [0.0, 0.33, 0.66, 0.97, 1.0];
-    let rings: Vec<Vec<Point>> = shares
-        .iter()
-        .map(|&share: &f64| {
-            let chord = wing.root_chord + share * (wing.tip_chord - wing.root_chord);
-            let longer = chord + kink * (1.0 - share / 0.33).max(0.0);
-            let thickness = wing.thickness * chord * if share >= 1.0 { 0.35 } else { 1.0 };
-            let lead = on_wing(wing, share, 0.0);
-            section(longer, thickness).iter().map(|[x, z]| add(lead, [-x, 0.0, *z])).collect()
-        })
-        .collect();
-    loft(&rings)
-}
-
-/// The same standing up.
-fn fin(wing: Surface) -> Mesh {
-    let flat = surface(Surface { root: [0.0; 3], ..wing }, 0.0);
-    changed(flat, |[x, y, z]| add(wing.root, [x, z, y]))
-}
-
-/// A symmetric airfoil: thickness 5 t (0.2969 √x − 0.126 x − 0.3516 x² + 0.2843 x³ − 0.1036 x⁴),
-/// the NACA four-digit series with a closed trailing edge.
-fn section(chord: f64, thickness: f64) -> Vec<[f64; 2]> {
-    let places = [1.0_f64, 0.8, 0.55, 0.3, 0.12, 0.03, 0.0];
-    let half = |x: f64| {
-        let body = 0.2969 * x.sqrt() - 0.126 * x - 0.3516 * x * x;
-        5.0 * thickness * (body + 0.2843 * x.powi(3) - 0.1036 * x.powi(4))
-    };
-    let upper = places.iter().map(|&x| [x * chord, half(x)]);
-    let lower = places.iter().rev().skip(1).map(|&x| [x * chord, -half(x)]);
-    upper.chain(lower).collect()
-}
-
-/// The part and its mirror image.
-fn push_pair(mesh: Mesh, parts: &mut Parts) {
-    parts.push(mirrored(&mesh));
-    parts.push(mesh);
 }

@@ -6,7 +6,6 @@ use super::draw::Draw;
 use super::solid::{
     Point, add, bar, cuboid, disc, ellipsoid, loft, mirrored, outline, rod, tube, tyre,
 };
-use crate::data::mesh::Mesh;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -145,6 +144,9 @@ fn interpolate(points: &[[f64; 2]], x: f64) -> f64 {
     points[points.len() - 1][1]
 }
 
+/// Sections of body and cabin.
+const STATIONS: usize = 30;
+
 /// The lower body: sections along x with the outline of bonnet, belt and boot.
 fn body(frame: &Frame, parts: &mut Parts) {
     let top = [
@@ -156,7 +158,6 @@ fn body(frame: &Frame, parts: &mut Parts) {
         [0.97, frame.nose - 0.04],
         [1.0, frame.nose - 0.1],
     ];
-    const STATIONS: usize = 30;
     let rings: Vec<Vec<Point>> = (0..=STATIONS)
         .map(|station| {
             let x = -(std::f64::consts::PI * station as f64 / STATIONS as f64).cos();
@@ -182,7 +183,6 @@ fn cabin(frame: &Frame, parts: &mut Parts) {
         [frame.screen[1], frame.roof - 0.008],
         [frame.screen[0], frame.belt - 0.01],
     ];
-    const STATIONS: usize = 26;
     let rings: Vec<Vec<Point>> = (0..=STATIONS)
         .map(|station| {
             let share = 0.5 - 0.5 * (std::f64::consts::PI * station as f64 / STATIONS as f64).cos();
@@ -240,7 +240,7 @@ fn bed(frame: &Frame, parts: &mut Parts) {
     let high = frame.belt - frame.rear + 0.06;
     let z = frame.rear + 0.5 * high - 0.05;
     let long = to - from;
-    pair(cuboid([0.5 * (from + to), y, z], [long, 0.04, high]), parts);
+    parts.push_pair(cuboid([0.5 * (from + to), y, z], [long, 0.04, high]));
     for x in [from, to] {
         parts.push(cuboid([x, 0.0, z], [0.04, 2.0 * y, high]));
     }
@@ -251,31 +251,39 @@ fn wheels(draw: &mut Draw, frame: &Frame, kind: Kind, parts: &mut Parts) {
     let rim = draw.between(0.6, 0.75);
     let out = frame.half_width - half + draw.between(0.0, 0.025);
     let num_spokes = draw.whole(4, 9);
+    // The wells that the wheels turn in, cut out of the body.
+    let well = frame.wheel * draw.between(1.1, 1.22);
+    for x in frame.axles {
+        let hollow = disc([x, frame.half_width, frame.wheel], well, 2.4 * half);
+        parts.hollow_out(mirrored(&hollow));
+        parts.hollow_out(hollow);
+    }
     let has_flares = matches!(kind, Kind::OffRoad | Kind::Pickup) || draw.chance(0.4);
     for x in frame.axles {
         let centre = [x, out, frame.wheel];
-        pair(tyre(centre, frame.wheel, rim * frame.wheel, half), parts);
-        pair(
-            disc(add(centre, [0.0, 0.55 * half, 0.0]), 0.25 * rim * frame.wheel, 0.25 * half),
-            parts,
-        );
+        parts.push_pair(tyre(centre, frame.wheel, rim * frame.wheel, half));
+        parts.push_pair(disc(
+            add(centre, [0.0, 0.55 * half, 0.0]),
+            0.25 * rim * frame.wheel,
+            0.25 * half,
+        ));
         for spoke in 0..num_spokes {
             let angle = std::f64::consts::TAU * spoke as f64 / num_spokes as f64;
             let (sine, cosine) = angle.sin_cos();
             let reach = rim * frame.wheel;
             let hub = add(centre, [0.0, 0.6 * half, 0.0]);
-            pair(rod(hub, add(hub, [reach * cosine, 0.0, reach * sine]), 0.014, 0.014), parts);
+            parts.push_pair(rod(hub, add(hub, [reach * cosine, 0.0, reach * sine]), 0.014, 0.014));
         }
         parts.push(rod([x, -out, frame.wheel], [x, out, frame.wheel], 0.02, 0.02));
         if has_flares {
-            let radius = 1.13 * frame.wheel;
+            let radius = well + 0.008;
             let path: Vec<Point> = (0..=12)
                 .map(|step| {
                     let (sine, cosine) = (std::f64::consts::PI * f64::from(step) / 12.0).sin_cos();
                     [x + radius * cosine, frame.half_width - 0.005, frame.wheel + radius * sine]
                 })
                 .collect();
-            pair(tube(&path, &[0.018], 8), parts);
+            parts.push_pair(tube(&path, &[0.018], 8));
         }
     }
 }
@@ -285,8 +293,8 @@ fn details(draw: &mut Draw, frame: &Frame, kind: Kind, parts: &mut Parts) {
     let front = 1.0 - 0.5 * frame.round_front * 0.2;
     // Lamps.
     let lamp = draw.between(0.03, 0.055);
-    pair(ellipsoid([front - 0.03, 0.68 * y, z], [0.035, 1.3 * lamp, lamp]), parts);
-    pair(ellipsoid([-0.985, 0.74 * y, frame.rear - 0.08], [0.03, lamp, 1.2 * lamp]), parts);
+    parts.push_pair(ellipsoid([front - 0.03, 0.68 * y, z], [0.035, 1.3 * lamp, lamp]));
+    parts.push_pair(ellipsoid([-0.985, 0.74 * y, frame.rear - 0.08], [0.03, lamp, 1.2 * lamp]));
     // Bumpers.
     if draw.chance(0.7) {
         let low = frame.floor + 0.09;
@@ -305,36 +313,33 @@ fn details(draw: &mut Draw, frame: &Frame, kind: Kind, parts: &mut Parts) {
     // Mirrors.
     let mirror = [frame.screen[0] - 0.08, 0.98 * y + 0.045, frame.belt + 0.035];
     if draw.chance(0.85) {
-        pair(ellipsoid(mirror, [0.022, 0.04, 0.03]), parts);
-        pair(rod([mirror[0], 0.85 * y, frame.belt - 0.01], mirror, 0.01, 0.01), parts);
+        parts.push_pair(ellipsoid(mirror, [0.022, 0.04, 0.03]));
+        parts.push_pair(rod([mirror[0], 0.85 * y, frame.belt - 0.01], mirror, 0.01, 0.01));
     }
     if kind == Kind::Coupe && draw.chance(0.55) {
         let high = draw.between(0.05, 0.13);
         let wing = frame.rear + high;
         parts.push(cuboid([-0.92, 0.0, wing], [0.12, 1.7 * y, 0.016]));
-        pair(
-            bar(
-                [-0.92, 0.6 * y, frame.rear - 0.03],
-                [-0.92, 0.6 * y, wing],
-                [0.05, 0.02],
-                [0.05, 0.02],
-            ),
-            parts,
-        );
+        parts.push_pair(bar(
+            [-0.92, 0.6 * y, frame.rear - 0.03],
+            [-0.92, 0.6 * y, wing],
+            [0.05, 0.02],
+            [0.05, 0.02],
+        ));
     }
     let is_tall = matches!(kind, Kind::OffRoad | Kind::Estate | Kind::Van);
     if is_tall && draw.chance(0.5) {
         let side = 0.85 * frame.tumble * y;
         let rail = frame.roof + 0.025;
         let [from, to] = [frame.back[0] + 0.05, frame.screen[1] - 0.05];
-        pair(rod([from, side, rail], [to, side, rail], 0.012, 0.012), parts);
+        parts.push_pair(rod([from, side, rail], [to, side, rail], 0.012, 0.012));
         let num_bars = draw.whole(0, 4);
         for number in 0..num_bars {
             let x = from + (to - from) * (number as f64 + 0.5) / num_bars as f64;
             parts.push(rod([x, -side, rail], [x, side, rail], 0.01, 0.01));
         }
         for x in [from, to] {
-            pair(rod([x, side, frame.roof - 0.03], [x, side, rail], 0.01, 0.01), parts);
+            parts.push_pair(rod([x, side, frame.roof - 0.03], [x, side, rail], 0.01, 0.01));
         }
     }
     if kind == Kind::OffRoad && draw.chance(0.4) {
@@ -346,19 +351,11 @@ fn details(draw: &mut Draw, frame: &Frame, kind: Kind, parts: &mut Parts) {
         parts.push(super::solid::changed(spare, |p| add(p, [-1.04, 0.0, frame.belt - 0.02])));
     }
     if draw.chance(0.4) {
-        pair(
-            rod(
-                [-0.9, 0.5 * y, frame.floor + 0.03],
-                [-1.02, 0.5 * y, frame.floor + 0.03],
-                0.02,
-                0.02,
-            ),
-            parts,
-        );
+        parts.push_pair(rod(
+            [-0.9, 0.5 * y, frame.floor + 0.03],
+            [-1.02, 0.5 * y, frame.floor + 0.03],
+            0.02,
+            0.02,
+        ));
     }
-}
-
-fn pair(mesh: Mesh, parts: &mut Parts) {
-    parts.push(mirrored(&mesh));
-    parts.push(mesh);
 }

@@ -23,11 +23,13 @@ pub(super) fn lamp(draw: &mut Draw) -> Parts {
     parts
 }
 
+/// Rings of a shade.
+const STEPS: i32 = 8;
+
 /// A shade that hangs from `top` down: its lower and upper radius, and its height.
 fn shade(draw: &mut Draw, top: f64, lower: f64, upper: f64, high: f64) -> Parts {
     let mut parts = Parts::default();
     let bulge = draw.pick(&[(0.6, 0.0), (0.2, 0.25), (0.2, -0.25)], 0.0) * draw.between(0.3, 1.0);
-    const STEPS: i32 = 8;
     let profile: Vec<[f64; 2]> = (0..=STEPS)
         .map(|step| {
             let share = f64::from(step) / f64::from(STEPS);
@@ -69,7 +71,7 @@ fn foot(draw: &mut Draw, radius: f64, parts: &mut Parts) -> f64 {
             ]));
         }
         2 => {
-            parts.push(plate(&rounded_rectangle([radius, radius], 0.1 * radius), 0.0, high, 0.004))
+            parts.push(plate(&rounded_rectangle([radius, radius], 0.1 * radius), 0.0, high, 0.004));
         }
         _ => parts.push(plate(&outline(32, [radius, 0.75 * radius], 2.0), 0.0, high, 0.3 * high)),
     }

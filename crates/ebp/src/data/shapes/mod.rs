@@ -71,19 +71,38 @@ impl ShapeClass {
 
 /// Closed parts of a shape.
 #[derive(Clone, Debug, Default)]
-struct Parts(Vec<Mesh>);
+struct Parts {
+    solids: Vec<Mesh>,
+    /// Hollows, such as the wells of wheels, and how many of the solids they are cut out of.
+    hollows: Vec<Mesh>,
+    num_hollowed: usize,
+}
 
 impl Parts {
     fn push(&mut self, part: Mesh) {
-        self.0.push(part);
+        self.solids.push(part);
+    }
+
+    /// The part and its mirror image in the plane y = 0.
+    fn push_pair(&mut self, part: Mesh) {
+        self.solids.push(solid::mirrored(&part));
+        self.solids.push(part);
     }
 
     fn append(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.solids.extend(other.solids);
     }
 
-    fn moved(self, by: [f64; 3]) -> Self {
-        Self(self.0.into_iter().map(|part| solid::changed(part, |p| solid::add(p, by))).collect())
+    /// Cuts a hollow out of everything that is there so far.
+    fn hollow_out(&mut self, hollow: Mesh) {
+        self.num_hollowed = self.solids.len();
+        self.hollows.push(hollow);
+    }
+
+    fn moved(mut self, by: [f64; 3]) -> Self {
+        let move_one = |part: Mesh| solid::changed(part, |p| solid::add(p, by));
+        self.solids = self.solids.into_iter().map(move_one).collect();
+        self
     }
 }
 
@@ -91,7 +110,7 @@ impl Parts {
 /// up, and airplanes, cars and chairs look along +x.
 pub fn shape_mesh(class: ShapeClass, seed: u64, number: u64) -> Mesh {
     let mut whole = Mesh::default();
-    for part in shape_parts(class, seed, number).0 {
+    for part in shape_parts(class, seed, number).solids {
         whole.append(&part);
     }
     whole
@@ -125,7 +144,8 @@ fn shape_parts(class: ShapeClass, seed: u64, number: u64) -> Parts {
 pub fn shape_cloud(class: ShapeClass, seed: u64, number: u64, num_points: usize) -> Result<Cloud> {
     /// Draws for one point at most; a quarter of the surface lies inside at worst.
     const MOST_DRAWS: usize = 50;
-    let parts = shape_parts(class, seed, number).0;
+    let shape = shape_parts(class, seed, number);
+    let parts = &shape.solids;
     let mut whole = Mesh::default();
     let mut owners = Vec::new();
     for (part, mesh) in parts.iter().enumerate() {
@@ -134,6 +154,7 @@ pub fn shape_cloud(class: ShapeClass, seed: u64, number: u64, num_points: usize)
     }
     let sampler = SurfaceSampler::new(&whole)?;
     let solids: Vec<Inside> = parts.iter().map(Inside::new).collect();
+    let hollows: Vec<Inside> = shape.hollows.iter().map(Inside::new).collect();
     let stream = Stream::new(seed, "surface").child(number);
     let mut points = Vec::with_capacity(3 * num_points);
     for draw in 0..(num_points * MOST_DRAWS) as u64 {
@@ -141,9 +162,12 @@ pub fn shape_cloud(class: ShapeClass, seed: u64, number: u64, num_points: usize)
             break;
         }
         let (point, face) = sampler.point(stream, draw);
-        let is_inside =
-            |(part, solid): (usize, &Inside)| part != owners[face] && solid.holds(point);
-        if !solids.iter().enumerate().any(is_inside) {
+        let is_hollow = hollows.iter().any(|hollow| hollow.holds(point));
+        let is_cut = |part: usize| is_hollow && part < shape.num_hollowed;
+        let is_inside = |(part, solid): (usize, &Inside)| {
+            part != owners[face] && !is_cut(part) && solid.holds(point)
+        };
+        if !is_cut(owners[face]) && !solids.iter().enumerate().any(is_inside) {
             #[expect(clippy::cast_possible_truncation, reason = "clouds are f32")]
             points.extend(point.map(|coordinate| coordinate as f32));
         }

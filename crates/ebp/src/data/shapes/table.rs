@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use super::Parts;
 use super::draw::Draw;
 use super::solid::{
-    Point, add, bar, cuboid, lathe, mirrored, outline, plate, rod, rounded_rectangle, turned,
+    Point, add, bar, cuboid, lathe, outline, plate, rod, rounded_rectangle, turned,
 };
 use crate::data::mesh::Mesh;
 
@@ -82,12 +82,12 @@ fn legs(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
     }
     for sign in [-1.0, 1.0] {
         let hip = [sign * x, y, frame.bottom + 0.005];
-        pair(leg(frame, hip, [hip[0] + sign * splay, y + splay, 0.0], taper), parts);
+        parts.push_pair(leg(frame, hip, [hip[0] + sign * splay, y + splay, 0.0], taper));
     }
     if draw.chance(0.55) {
         let high = draw.between(0.05, 0.11);
         let z = frame.bottom - 0.5 * high;
-        pair(cuboid([0.0, y, z], [2.0 * x, 0.02, high]), parts);
+        parts.push_pair(cuboid([0.0, y, z], [2.0 * x, 0.02, high]));
         for side in [-x, x] {
             parts.push(cuboid([side, 0.0, z], [0.02, 2.0 * y, high]));
         }
@@ -142,7 +142,7 @@ fn trestle(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
     let is_a = draw.chance(0.5);
     for side in [-x, x] {
         if is_a {
-            pair(leg(frame, [side, 0.25 * foot, frame.bottom], [side, foot, 0.0], 1.0), parts);
+            parts.push_pair(leg(frame, [side, 0.25 * foot, frame.bottom], [side, foot, 0.0], 1.0));
             let z = 0.35 * frame.bottom;
             parts.push(bar(
                 [side, -0.7 * foot, z],
@@ -167,7 +167,7 @@ fn pedestals(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
     let reach = frame.half[1].min(frame.half[0]) * draw.between(0.5, 0.8);
     let neck = draw.between(0.03, 0.09);
     let belly = neck * draw.between(1.0, 2.0);
-    let num_feet = draw.pick(&[(0.45, 0), (0.2, 3), (0.35, 4)], 0);
+    let num_feet = draw.pick(&[(0.45, 0_u8), (0.2, 3), (0.35, 4)], 0);
     let ground = if num_feet == 0 { 0.0 } else { 0.08 };
     for place in places {
         let x = place * frame.half[0];
@@ -186,7 +186,7 @@ fn pedestals(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
         }
         parts.push(super::solid::changed(lathe(&profile), |p| add(p, [x, 0.0, 0.0])));
         for foot in 0..num_feet {
-            let angle = TAU * (foot as f64 + 0.5) / num_feet as f64;
+            let angle = TAU * (f64::from(foot) + 0.5) / f64::from(num_feet);
             let path = [[0.5 * neck, 0.0, 0.2], [0.5 * reach, 0.0, 0.12], [reach, 0.0, 0.02]];
             let arm = super::solid::tube(&path, &[0.035, 0.028, 0.02], 10);
             parts.push(super::solid::changed(turned(arm, angle), |p| add(p, [x, 0.0, 0.0])));
@@ -200,7 +200,7 @@ fn crossed(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
     let [x, y] =
         [frame.half[0] * share, frame.half[1] * if frame.is_round_top { 0.6 } else { 0.85 }];
     for side in [-x, x] {
-        pair(leg(frame, [side, y, frame.bottom], [side, -y, 0.0], 1.0), parts);
+        parts.push_pair(leg(frame, [side, y, frame.bottom], [side, -y, 0.0], 1.0));
     }
     let z = 0.5 * frame.bottom;
     parts.push(rod([-x, 0.0, z], [x, 0.0, z], 0.6 * frame.wood, 0.6 * frame.wood));
@@ -228,10 +228,12 @@ fn desk(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
         if feet > 0.0 {
             for sign in [-1.0, 1.0] {
                 let corner = [x + sign * 0.42 * box_wide, 0.42 * deep, 0.0];
-                pair(
-                    bar(corner, add(corner, [0.0, 0.0, feet + 0.01]), [0.03; 2], [0.04; 2]),
-                    parts,
-                );
+                parts.push_pair(bar(
+                    corner,
+                    add(corner, [0.0, 0.0, feet + 0.01]),
+                    [0.03; 2],
+                    [0.04; 2],
+                ));
             }
         }
     }
@@ -240,7 +242,7 @@ fn desk(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
         if draw.chance(0.5) {
             parts.push(cuboid([x, 0.0, 0.5 * frame.bottom], [0.03, deep, frame.bottom]));
         } else {
-            pair(leg(frame, [x, 0.42 * deep, frame.bottom], [x, 0.42 * deep, 0.0], 0.8), parts);
+            parts.push_pair(leg(frame, [x, 0.42 * deep, frame.bottom], [x, 0.42 * deep, 0.0], 0.8));
         }
     }
     if draw.chance(0.7) {
@@ -265,9 +267,4 @@ fn drum(draw: &mut Draw, frame: &Frame, parts: &mut Parts) {
         })
         .collect();
     parts.push(super::solid::loft(&round));
-}
-
-fn pair(mesh: Mesh, parts: &mut Parts) {
-    parts.push(mirrored(&mesh));
-    parts.push(mesh);
 }
