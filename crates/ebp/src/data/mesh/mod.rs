@@ -24,7 +24,7 @@ use super::file::{ByteOrder, extension, malformed, name_of, read_bytes};
 use super::format::{obj, off, ply};
 
 pub use inside::Inside;
-pub(crate) use subsample::{draw_index, shuffled};
+pub(crate) use subsample::{drawn, shuffled};
 pub use subsample::{farthest_points, poisson_disc};
 pub use surface::SurfaceSampler;
 
