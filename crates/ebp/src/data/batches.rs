@@ -16,7 +16,7 @@ use crate::{Error, Result, SetOffsets};
 
 use super::augment::Augmentation;
 use super::cache::{Cache, Numbers, Split};
-use super::mesh::{draw_index, shuffled};
+use super::mesh::{drawn, shuffled};
 
 /// Batches that wait at most: one in use, one ready, one being built.
 const WAITING: usize = 2;
@@ -180,17 +180,6 @@ impl Batches {
             labels: sets.iter().map(|&set| self.cache.label(set)).collect(),
         })
     }
-}
-
-/// `count` different numbers below `size`, in a drawn order: the start of a shuffle.
-fn drawn(size: usize, count: usize, stream: Stream) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..size).collect();
-    for place in 0..count {
-        let other = place + draw_index(stream, place as u64, size - place);
-        order.swap(place, other);
-    }
-    order.truncate(count);
-    order
 }
 
 /// The batches of one epoch.

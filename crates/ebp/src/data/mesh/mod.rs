@@ -24,7 +24,7 @@ use super::file::{ByteOrder, extension, malformed, name_of, read_bytes};
 use super::format::{obj, off, ply};
 
 pub use inside::Inside;
-pub(crate) use subsample::{draw_index, shuffled};
+pub(crate) use subsample::{drawn, shuffled};
 pub use subsample::{farthest_points, poisson_disc};
 pub use surface::SurfaceSampler;
 
@@ -66,7 +66,7 @@ impl Mesh {
 ///
 /// # Errors
 ///
-/// [`Error::Io`](crate::Error::Io) if it cannot be read, otherwise as [`parse_mesh`].
+/// [`Error::Io`] if it cannot be read, otherwise as [`parse_mesh`].
 pub fn read_mesh(path: &Path) -> Result<Mesh> {
     parse_mesh(&read_bytes(path)?, &name_of(path), &extension(path))
 }
@@ -75,7 +75,7 @@ pub fn read_mesh(path: &Path) -> Result<Mesh> {
 ///
 /// # Errors
 ///
-/// [`Error::Malformed`](crate::Error::Malformed) with the place of what is wrong. A mesh that is
+/// [`Error::Malformed`] with the place of what is wrong. A mesh that is
 /// returned has only faces whose corners exist.
 pub fn parse_mesh(bytes: &[u8], file: &str, ending: &str) -> Result<Mesh> {
     match ending {

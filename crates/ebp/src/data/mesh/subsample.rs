@@ -22,7 +22,7 @@ pub fn farthest_points(
         return Err(Error::invalid("count", format!("from 1 to {num_points}"), count));
     }
     let mut picked = Vec::with_capacity(count);
-    let mut next = draw_index(stream, 0, num_points);
+    let mut next = below(num_points, uniform_pairs(stream, 1)[0]);
     // The squared distance of every point to the nearest one picked.
     let mut nearest = vec![f32::INFINITY; num_points];
     while picked.len() < count {
@@ -91,17 +91,34 @@ pub fn poisson_disc(points: &[f32], dim: usize, radius: f32, stream: Stream) -> 
 /// The numbers from 0 to `count` − 1 in a drawn order (Fisher and Yates).
 pub(crate) fn shuffled(count: usize, stream: Stream) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
+    let draws = uniform_pairs(stream, count);
     for last in (1..count).rev() {
-        order.swap(last, draw_index(stream, last as u64, last + 1));
+        order.swap(last, below(last + 1, draws[last]));
     }
     order
 }
 
+/// `count` different numbers below `size`, in a drawn order: the start of a shuffle.
+pub(crate) fn drawn(size: usize, count: usize, stream: Stream) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..size).collect();
+    let draws = uniform_pairs(stream, count);
+    for (place, pair) in draws.into_iter().enumerate() {
+        order.swap(place, place + below(size - place, pair));
+    }
+    order.truncate(count);
+    order
+}
+
+/// Two uniforms for each of `count` draws, all at once: the generator works in groups of 64.
+fn uniform_pairs(stream: Stream, count: usize) -> Vec<[f32; 2]> {
+    let mut pairs = vec![[0.0; 2]; count];
+    stream.fill_uniform(0, 0, pairs.as_flattened_mut());
+    pairs
+}
+
 /// A number below `count`, from two draws of 24 bits.
-pub(crate) fn draw_index(stream: Stream, index: u64, count: usize) -> usize {
-    let mut uniforms = [0.0; 2];
-    stream.fill_uniform(0, 2 * index, &mut uniforms);
-    let unit = f64::from(uniforms[0]) + f64::from(uniforms[1]) * 2_f64.powi(-24);
+fn below(count: usize, [coarse, fine]: [f32; 2]) -> usize {
+    let unit = f64::from(coarse) + f64::from(fine) * 2_f64.powi(-24);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below count")]
     let drawn = (unit * count as f64) as usize;
     drawn.min(count.saturating_sub(1))
