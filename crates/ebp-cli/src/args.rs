@@ -1,11 +1,17 @@
 //! What was typed, before anything is checked against the machine.
 
+mod metric;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ebp::point::cpu::SimdLevel;
 use ebp::point::{Activation, ContextAt};
 use serde::Serialize;
 
+pub(crate) use self::metric::{
+    CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
+};
 use crate::command::bench::{Case, NamedSize};
+use crate::command::data::DataArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
@@ -32,6 +38,12 @@ pub(crate) enum Command {
     Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
+    /// Measure how far two sets of points are apart
+    Distance(DistanceArguments),
+    /// Compare a collection of generated sets with real ones
+    Metrics(MetricsArguments),
+    /// Bring data in, look at it, and draw built-in shapes
+    Data(DataArguments),
 }
 
 /// The most threads that may be asked for.

@@ -1,6 +1,10 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+mod clouds;
+pub(crate) mod data;
+mod distance;
+mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod reproduce;
@@ -17,5 +21,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),
+        Command::Distance(distance) => distance::run(&distance),
+        Command::Metrics(metrics) => metrics::run(&metrics),
+        Command::Data(data) => data::run(data),
     }
 }

@@ -1,6 +1,7 @@
 //! How a command fails: what it tells the user, and its exit code.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use miette::{MietteHandlerOpts, Report};
@@ -31,6 +32,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// That something could not be done to a file or folder.
+    pub(crate) fn cannot(action: &str, path: &Path, error: &io::Error) -> Self {
+        Self::Failed(miette::miette!("cannot {action} `{}`: {error}", path.display()))
+    }
+
     /// Tells the user on stderr and gives the exit code.
     #[expect(clippy::print_stderr, reason = "the one place where the program says what went wrong")]
     pub fn report(self) -> ExitCode {

@@ -7,6 +7,7 @@
 mod axis;
 mod canvas;
 mod colour;
+pub(crate) mod contact_sheet;
 mod font;
 mod frame;
 pub(crate) mod heat_map;

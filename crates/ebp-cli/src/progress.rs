@@ -8,7 +8,7 @@ use ebp::train::{Event, Observer, StepNumbers};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Without a terminal, a line at most this often.
-const LINE_INTERVAL: Duration = Duration::from_secs(5);
+pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// How many numbers are shown if none are chosen.
 const NUM_SHOWN: usize = 4;
 
@@ -174,7 +174,7 @@ fn new_bar() -> ProgressBar {
 }
 
 /// Seconds in the two largest units.
-fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     // Counting days is beyond what an estimate is good for.
     let minutes = (seconds / 60.0).floor();
     if minutes < 1.0 {

@@ -135,9 +135,39 @@ pub enum Error {
         /// What stands there, shortened.
         found: String,
     },
+    /// A data file does not hold what it should.
+    #[error("{file}, {place}: expected {expected}, found {found}")]
+    Malformed {
+        /// The file, as the caller named it.
+        file: String,
+        /// Where in it.
+        place: Place,
+        /// What should stand there.
+        expected: String,
+        /// What stands there, shortened.
+        found: String,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A byte, from 0.
+    Byte(usize),
+    /// A line of a text, from 1.
+    Line(usize),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+            Self::Line(line) => write!(f, "line {line}"),
+        }
+    }
 }
 
 /// The result of a fallible call.

@@ -37,6 +37,7 @@ mod simd;
 mod sums;
 mod tile;
 mod values;
+pub(crate) mod vectorise;
 
 use std::time::Instant;
 

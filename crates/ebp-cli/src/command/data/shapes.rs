@@ -1,0 +1,61 @@
+//! `ebp data shapes`: built-in shapes as clouds, with a contact sheet.
+
+use std::fs;
+use std::io::{Write, stdout};
+
+use ebp::data::mesh::write_mesh;
+use ebp::data::normalise::Affine;
+use ebp::data::npy::{Array, Precision, write_npy};
+use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
+
+use super::arguments::ShapesArguments;
+use crate::failure::Failure;
+use crate::picture::contact_sheet::{self, Tile};
+use crate::picture::save;
+
+/// Shapes on a contact sheet at most, and in one of its rows.
+const MOST_TILES: usize = 40;
+const COLUMNS: u32 = 5;
+
+pub(super) fn run(arguments: &ShapesArguments) -> Result<(), Failure> {
+    let make = |folder: &std::path::Path| {
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::cannot("make the folder", folder, &error))
+    };
+    make(&arguments.out)?;
+    for &class in &arguments.class {
+        let class = ShapeClass::from(class);
+        let (seed, first, count) = (arguments.seed, arguments.first, arguments.count);
+        let clouds = shape_clouds(class, seed, first, count, arguments.points)?;
+        let tiles: Vec<Tile<'_>> = (0..clouds.num_clouds().min(MOST_TILES))
+            .map(|index| Tile::Cloud { points: clouds.cloud(index), dim: 3 })
+            .collect();
+        let sheet = arguments.out.join(format!("{}.png", class.name()));
+        save(&contact_sheet::draw(&tiles, COLUMNS), &sheet)?;
+
+        let mut points = clouds.points().to_vec();
+        for cloud in points.chunks_exact_mut(3 * arguments.points) {
+            Affine::of_cloud(arguments.normalise.into(), cloud, 3).apply(cloud);
+        }
+        let path = arguments.out.join(format!("{}.npy", class.name()));
+        let array = Array::new(vec![count, arguments.points, 3], points)?;
+        write_npy(&path, &array, Precision::Single)?;
+        if arguments.meshes {
+            let folder = arguments.out.join(class.name());
+            make(&folder)?;
+            for number in first..first + count as u64 {
+                let mesh = shape_mesh(class, seed, number);
+                write_mesh(&folder.join(format!("{number}.obj")), &mesh)?;
+            }
+        }
+        writeln!(
+            stdout(),
+            "{}: {count} shapes of {} points in {}, the first of them in {}",
+            class.name(),
+            arguments.points,
+            path.display(),
+            sheet.display()
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! `ebp metrics`: how far a collection of generated sets is from one of real sets.
+//!
+//! The path: arguments → collections (read, thinned out, normalised) → [`evaluate`] on all threads,
+//! with its cache on disk → [`Report`].
+
+mod paper;
+mod progress;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use ebp::metric::collection::{CollectionMetrics, CollectionOptions, evaluate};
+use miette::miette;
+
+use self::progress::PairProgress;
+use self::report::{CollectionReport, Report, Rows};
+use super::clouds::Collection;
+use crate::args::MetricsArguments;
+use crate::failure::Failure;
+
+/// Below the user's cache folder.
+const CACHE_NAME: &str = "ebp/metrics";
+
+/// Evaluates and prints.
+pub(crate) fn run(arguments: &MetricsArguments) -> Result<(), Failure> {
+    let threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(arguments.threads.unwrap_or(0)) // 0 is rayon's word for all cores
+        .build()
+        .map_err(|error| {
+            Failure::Usage(miette!(
+                help = "ask for fewer threads, or leave `--threads` out",
+                "cannot start the threads: {error}"
+            ))
+        })?;
+    let report = threads.install(|| measure(arguments))?;
+    if arguments.json {
+        report.print_json()?;
+    } else {
+        report.print_table(arguments.paper)?;
+    }
+    Ok(())
+}
+
+fn measure(arguments: &MetricsArguments) -> Result<Report, Failure> {
+    let samples = Collection::read(&arguments.samples, arguments.subset, &arguments.clouds)?;
+    let references = Collection::read(&arguments.references, arguments.subset, &arguments.clouds)?;
+    // What is wrong with the training sets should be known before the long work.
+    let oracle = match &arguments.oracle {
+        None => None,
+        Some(path) => Some(Collection::read(path, Some(samples.clouds.len()), &arguments.clouds)?),
+    };
+    let cache = cache_folder(arguments);
+    let metrics = compare(&samples, &references, arguments, cache.as_deref(), "samples")?;
+    let oracle = match oracle {
+        None => None,
+        Some(oracle) => Some(compare(&oracle, &references, arguments, cache.as_deref(), "oracle")?),
+    };
+    Ok(Report {
+        version: env!("CARGO_PKG_VERSION"),
+        samples: CollectionReport::new(&arguments.samples, &samples),
+        references: CollectionReport::new(&arguments.references, &references),
+        dim: references.clouds.first().map_or(0, ebp::metric::distance::ArrangedCloud::dim),
+        normalisation: arguments.clouds.normalise.name(),
+        points: arguments.clouds.points,
+        subset: arguments.subset,
+        seed: arguments.clouds.seed,
+        chamfer_convention: ebp::metric::collection::CHAMFER.name(),
+        rows: Rows::new(&metrics),
+        oracle: oracle.as_ref().map(Rows::new),
+    })
+}
+
+fn compare(
+    samples: &Collection,
+    references: &Collection,
+    arguments: &MetricsArguments,
+    cache: Option<&Path>,
+    name: &'static str,
+) -> Result<CollectionMetrics, Failure> {
+    let options = CollectionOptions {
+        emd: arguments.emd.method(arguments.clouds.regularisation),
+        cache,
+        seed: arguments.clouds.seed,
+    };
+    let mut progress = PairProgress::new(arguments.quiet, name);
+    let metrics = evaluate(&samples.clouds, &references.clouds, &options, &mut |at| {
+        progress.show(at);
+    })?;
+    progress.finish();
+    Ok(metrics)
+}
+
+/// The folder that was asked for, or the user's own; none if there is neither.
+fn cache_folder(arguments: &MetricsArguments) -> Option<PathBuf> {
+    if arguments.no_cache {
+        return None;
+    }
+    arguments.cache.clone().or_else(|| {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let folder = variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")))
+            .or_else(|| variable("LOCALAPPDATA").map(PathBuf::from))?;
+        Some(folder.join(CACHE_NAME))
+    })
+}

@@ -1,0 +1,76 @@
+//! `label id:count id:count …`, a document a line, words counted from 1.
+
+use std::fmt::Write;
+
+use crate::data::file::Lines;
+use crate::{Result, SetOffsets};
+
+use super::Bags;
+
+/// Reads documents with labels. Words are counted from 1 in the file and from 0 in the result.
+///
+/// ```
+/// use ebp::data::words::parse_svmlight;
+///
+/// let bags = parse_svmlight(b"2 7:1 3:4\n0\n1 1:2 # a note\n", "news.feat")?;
+/// assert_eq!((bags.words, bags.counts), (vec![6, 2, 0], vec![1, 4, 2]));
+/// assert_eq!((bags.labels, bags.ids), (vec![2.0, 1.0], vec![0, 2]));
+/// # Ok::<(), ebp::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Malformed`](crate::Error::Malformed) with the line.
+pub fn parse_svmlight(bytes: &[u8], file: &str) -> Result<Bags> {
+    let mut lines = Lines::new(file, bytes, Some("#"));
+    let (mut words, mut counts, mut labels, mut ids) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut sizes = Vec::new();
+    let mut number = 0;
+    while let Some(line) = lines.next_line()? {
+        let mut parts = line.text.split_ascii_whitespace();
+        let label = line.number(parts.next().unwrap_or_default())?;
+        let before = words.len();
+        for part in parts {
+            let pair = part.split_once(':').and_then(|(word, count)| {
+                Some((word.parse::<u32>().ok()?.checked_sub(1)?, count.parse::<u32>().ok()?))
+            });
+            match pair {
+                Some((_, 0)) => {}
+                Some((word, count)) => {
+                    words.push(word);
+                    counts.push(count);
+                }
+                None => {
+                    let expected = "`word:count`, whole numbers, words from 1";
+                    return Err(line.error(expected, format!("`{part}`")));
+                }
+            }
+        }
+        if words.len() > before {
+            sizes.push(words.len() - before);
+            labels.push(label);
+            ids.push(number);
+        }
+        number += 1;
+    }
+    if sizes.is_empty() {
+        return Err(lines.at_end("a document such as `1 7:2 9:1`"));
+    }
+    Ok(Bags { offsets: SetOffsets::from_sizes(sizes)?, words, counts, ids, labels })
+}
+
+/// The documents as text. Documents without a label get 0.
+pub fn svmlight_bytes(bags: &Bags) -> Vec<u8> {
+    let mut text = String::new();
+    for document in 0..bags.offsets.num_sets() {
+        let label = bags.labels.get(document).copied().unwrap_or(0.0);
+        // Writing to a string does not fail.
+        let _ = write!(text, "{label}");
+        for index in bags.offsets.range(document) {
+            let _ = write!(text, " {}:{}", u64::from(bags.words[index]) + 1, bags.counts[index]);
+        }
+        text.push('\n');
+    }
+    text.into_bytes()
+}

@@ -1,0 +1,254 @@
+//! How far a collection of generated sets is from a collection of real ones.
+//!
+//! With samples S and references R, a distance d between sets, and the nearest neighbour by d:
+//!
+//! ```text
+//! minimum matching distance  mean over r in R of min over s in S of d(r, s)       quality, lower is better
+//! coverage                   share of R that is nearest to at least one s         diversity, higher is better
+//! 1-NN accuracy              share of S ∪ R whose nearest other set is of its own kind   ½ is ideal
+//! Jensen–Shannon divergence  of all points of S and of all points of R on a grid  lower is better
+//! ```
+//!
+//! The first three are computed by Chamfer and by any earth mover's distance. A neighbour at equal
+//! distance on both sides counts half for the accuracy. Each number has an interval ([`Estimate`]).
+//! None of them sees whether samples are copies of training data, and a collection of real sets
+//! does not reach the ideal values either: compare with a subset of the training data in the place
+//! of samples, which is the best a model can hope for.
+//!
+//! Pairs that were computed can be kept in a folder, and a run that was killed goes on from there.
+
+mod bootstrap;
+mod jensen_shannon;
+mod neighbours;
+mod pairs;
+mod projection;
+mod store;
+
+use std::path::Path;
+
+use crate::rng::Stream;
+use crate::{Error, Result};
+
+use super::distance::{ArrangedCloud, ChamferConvention, EmdMethod};
+
+pub use self::bootstrap::Estimate;
+pub use self::jensen_shannon::GridDivergence;
+pub use self::neighbours::PairCounts;
+use self::neighbours::{Neighbours, search};
+use self::pairs::{Kept, Measure, Pairs};
+use self::store::{Known, PairStore, hash};
+
+/// The convention of the Chamfer distance between sets of collections.
+pub const CHAMFER: ChamferConvention = ChamferConvention::MeanOfSquares;
+
+/// Called with the number of pairs that are done and of all pairs.
+type Watch<'a> = &'a mut dyn FnMut(usize, usize);
+
+/// What to compute, and where to keep it.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectionOptions<'a> {
+    /// The method of the earth mover's distance, `None` for Chamfer only.
+    pub emd: Option<EmdMethod>,
+    /// The folder for distances of pairs, `None` to keep nothing.
+    pub cache: Option<&'a Path>,
+    /// Seed of the intervals.
+    pub seed: u64,
+}
+
+/// Where an evaluation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectionProgress {
+    /// `chamfer` or the name of the earth mover's method.
+    pub distance: &'static str,
+    /// Pairs that need no more work.
+    pub num_done: usize,
+    /// All pairs.
+    pub num_pairs: usize,
+}
+
+/// The metrics by one distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NeighbourMetrics {
+    /// Mean over references of the distance to the nearest sample.
+    pub matching_distance: Estimate,
+    /// Share of references that are nearest to at least one sample.
+    pub coverage: Estimate,
+    /// Share of sets whose nearest other set is of their own kind.
+    pub one_nn_accuracy: Estimate,
+}
+
+/// The metrics by an earth mover's distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EmdMetrics {
+    /// How distances were computed.
+    pub method: EmdMethod,
+    /// The metrics.
+    pub metrics: NeighbourMetrics,
+    /// The largest relative gap of all distances that were computed; `None` where the method has
+    /// none.
+    pub largest_gap: Option<f64>,
+    /// How many pairs were computed.
+    pub pairs: PairCounts,
+}
+
+/// All metrics of two collections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CollectionMetrics {
+    /// `None` unless points have three coordinates.
+    pub divergence: Option<GridDivergence>,
+    /// By Chamfer distance, mean of squares.
+    pub chamfer: NeighbourMetrics,
+    /// By earth mover's distance, if asked for.
+    pub emd: Option<EmdMetrics>,
+}
+
+/// Compares `samples` with `references`. `watch` is told how far it is.
+///
+/// ```
+/// use ebp::metric::collection::{CollectionOptions, evaluate};
+/// use ebp::metric::distance::{ArrangedCloud, EmdMethod};
+///
+/// let cloud = |shift: f64| ArrangedCloud::new(1, &[shift, shift + 1.0]);
+/// let samples = [cloud(0.0)?, cloud(0.1)?];
+/// let references = [cloud(0.2)?, cloud(5.0)?];
+/// let options = CollectionOptions { emd: Some(EmdMethod::Exact), cache: None, seed: 0 };
+/// let metrics = evaluate(&samples, &references, &options, &mut |_| ())?;
+/// // Both samples are nearest to the first reference; 0.1 and 4.9 are the distances to samples.
+/// let emd = metrics.emd.unwrap().metrics;
+/// assert_eq!(emd.coverage.value, 0.5);
+/// assert!((emd.matching_distance.value - 2.5).abs() < 1e-12);
+/// # Ok::<(), ebp::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if a collection is empty or dimensions differ, [`Error::Io`] and
+/// [`Error::Damaged`] if the cache cannot be used.
+pub fn evaluate(
+    samples: &[ArrangedCloud],
+    references: &[ArrangedCloud],
+    options: &CollectionOptions<'_>,
+    watch: &mut dyn FnMut(CollectionProgress),
+) -> Result<CollectionMetrics> {
+    check(samples, references)?;
+    let clouds: Vec<&ArrangedCloud> = samples.iter().chain(references).collect();
+    let fingerprint = fingerprint(&clouds);
+    let stream = Stream::new(options.seed, "bootstrap");
+    let open = |name: &str| -> Result<Kept> {
+        let (store, records) = match options.cache {
+            None => (None, Vec::new()),
+            Some(folder) => {
+                let (store, records) = PairStore::open(folder, name, fingerprint)?;
+                (Some(store), records)
+            }
+        };
+        Ok(Kept { pairs: Pairs::new(clouds.len(), &records), store })
+    };
+    let mut chamfer_kept = open("chamfer")?;
+    chamfer_kept.fill(&clouds, Measure::Chamfer, &mut |num_done, num_pairs| {
+        watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
+    })?;
+    let summary = |neighbours: &Neighbours| summarise(neighbours, samples.len(), stream);
+    let nearest = |pairs: &Pairs| Neighbours::new(pairs, clouds.len(), samples.len());
+    let chamfer = summary(&nearest(&chamfer_kept.pairs));
+    let emd = match options.emd {
+        None => None,
+        Some(method) => {
+            let mut kept = open(&store_name(method))?;
+            let mut watch = |num_done, num_pairs| {
+                watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
+            };
+            let (neighbours, counts) = if method.is_exact() {
+                search(&clouds, samples.len(), &chamfer_kept.pairs, &mut kept, &mut watch)?
+            } else {
+                kept.fill(&clouds, Measure::Emd(method), &mut watch)?;
+                let all = kept.pairs.len();
+                let counts = PairCounts { all, solved: all, ..PairCounts::default() };
+                (nearest(&kept.pairs), counts)
+            };
+            let largest_gap = largest_gap(method, &kept.pairs, clouds.len());
+            Some(EmdMetrics { method, metrics: summary(&neighbours), largest_gap, pairs: counts })
+        }
+    };
+    let divergence = jensen_shannon::jensen_shannon(samples, references, stream.child(DIVERGENCE));
+    Ok(CollectionMetrics { divergence, chamfer, emd })
+}
+
+/// Numbers of the child streams.
+const DISTANCE: u64 = 0;
+const COVERAGE: u64 = 1;
+const ACCURACY: u64 = 2;
+const DIVERGENCE: u64 = 3;
+
+fn check(samples: &[ArrangedCloud], references: &[ArrangedCloud]) -> Result<()> {
+    for (field, collection) in [("samples", samples), ("references", references)] {
+        if collection.is_empty() {
+            return Err(Error::invalid(field, "at least one set", "none"));
+        }
+    }
+    let dim = samples[0].dim();
+    match samples.iter().chain(references).position(|cloud| cloud.dim() != dim) {
+        None => Ok(()),
+        Some(index) => {
+            let found = samples.iter().chain(references).nth(index).map_or(0, ArrangedCloud::dim);
+            let expected = format!("points of {dim} coordinates, as the first has");
+            Err(Error::invalid(format!("set {index}"), expected, format!("{found} coordinates")))
+        }
+    }
+}
+
+/// A name for the clouds' points in their order.
+fn fingerprint(clouds: &[&ArrangedCloud]) -> u64 {
+    let size = |cloud: &ArrangedCloud| [cloud.len() as u64, cloud.dim() as u64];
+    let bits = clouds.iter().flat_map(|cloud| {
+        size(cloud).into_iter().chain(cloud.points().iter().map(|x| x.to_bits()))
+    });
+    hash(bits.flat_map(u64::to_le_bytes))
+}
+
+/// Regularisations have stores of their own.
+fn store_name(method: EmdMethod) -> String {
+    match method {
+        EmdMethod::Sinkhorn { regularisation } => format!("sinkhorn-{regularisation:e}"),
+        _ => method.name().to_owned(),
+    }
+}
+
+fn largest_gap(method: EmdMethod, pairs: &Pairs, num_clouds: usize) -> Option<f64> {
+    let has_gap = matches!(method, EmdMethod::Exact | EmdMethod::Sinkhorn { .. });
+    let gap = |(i, j)| match pairs.get(i, j) {
+        Some(Known::Value(_, gap)) => gap,
+        _ => 0.0,
+    };
+    has_gap.then(|| Pairs::all(num_clouds).map(gap).fold(0.0, f64::max))
+}
+
+/// From neighbours to metrics.
+fn summarise(neighbours: &Neighbours, num_samples: usize, stream: Stream) -> NeighbourMetrics {
+    let (samples, references) = neighbours.other.split_at(num_samples);
+    let least: Vec<f64> =
+        references.iter().map(|nearest| nearest.map_or(0.0, |nearest| nearest.distance)).collect();
+    let mut is_covered = vec![0.0; references.len()];
+    for nearest in samples.iter().flatten() {
+        is_covered[nearest.index - num_samples] = 1.0;
+    }
+    let score = |(own, other): (&Option<_>, &Option<_>)| -> f64 {
+        let distance = |nearest: &Option<neighbours::Neighbour>| {
+            nearest.map_or(f64::INFINITY, |nearest| nearest.distance)
+        };
+        match distance(own).total_cmp(&distance(other)) {
+            std::cmp::Ordering::Less => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Greater => 0.0,
+        }
+    };
+    let scores: Vec<f64> = neighbours.own.iter().zip(&neighbours.other).map(score).collect();
+    let estimate = |units: &[f64], number, high| {
+        bootstrap::mean_estimate(units, stream.child(number), (0.0, high))
+    };
+    NeighbourMetrics {
+        matching_distance: estimate(&least, DISTANCE, f64::INFINITY),
+        coverage: estimate(&is_covered, COVERAGE, 1.0),
+        one_nn_accuracy: estimate(&scores, ACCURACY, 1.0),
+    }
+}

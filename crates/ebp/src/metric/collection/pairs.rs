@@ -1,0 +1,159 @@
+//! All pairs of a list of clouds, each once, and what is known about them.
+//!
+//! Samples come first, references after them; a pair is (i, j) with i < j. Distances between
+//! clouds do not depend on who is called first: whichever comes first by size and coordinates is x.
+
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
+use crate::Result;
+
+use super::super::distance::{ArrangedCloud, EmdMethod, NearestNeighbours, emd};
+use super::Watch;
+use super::store::{Known, PairStore, Record};
+
+/// Pairs that are computed between two appends to the store.
+const BATCH: usize = 64;
+
+/// The distances that need every pair's value: Chamfer, and the earth mover's distance by methods
+/// without bounds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Measure {
+    Chamfer,
+    Emd(EmdMethod),
+}
+
+/// What is known about every pair.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    num_clouds: usize,
+    known: Vec<Option<Known>>,
+}
+
+impl Pairs {
+    pub(super) fn new(num_clouds: usize, records: &[Record]) -> Self {
+        let mut pairs =
+            Self { num_clouds, known: vec![None; num_clouds * num_clouds.saturating_sub(1) / 2] };
+        for record in records {
+            let (first, second) = (record.first as usize, record.second as usize);
+            if first < second && second < num_clouds {
+                pairs.set(first, second, record.known);
+            }
+        }
+        pairs
+    }
+
+    /// The place of (i, j) in row-major order of the upper triangle.
+    fn place(&self, first: usize, second: usize) -> usize {
+        let (i, j) = if first < second { (first, second) } else { (second, first) };
+        i * (2 * self.num_clouds - i - 1) / 2 + (j - i - 1)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn get(&self, first: usize, second: usize) -> Option<Known> {
+        self.known[self.place(first, second)]
+    }
+
+    pub(super) fn set(&mut self, first: usize, second: usize, known: Known) {
+        let place = self.place(first, second);
+        self.known[place] = Some(known);
+    }
+
+    /// The value of a pair, if it is known.
+    pub(super) fn value(&self, first: usize, second: usize) -> Option<f64> {
+        match self.get(first, second) {
+            Some(Known::Value(value, _)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Every pair, in order.
+    pub(super) fn all(num_clouds: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..num_clouds).flat_map(move |i| (i + 1..num_clouds).map(move |j| (i, j)))
+    }
+}
+
+/// What is known, in memory and on disk.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) pairs: Pairs,
+    pub(super) store: Option<PairStore>,
+}
+
+impl Kept {
+    /// Computes every pair that is not known yet.
+    pub(super) fn fill(
+        &mut self,
+        clouds: &[&ArrangedCloud],
+        measure: Measure,
+        watch: Watch<'_>,
+    ) -> Result<()> {
+        let missing: Vec<(usize, usize)> =
+            Pairs::all(clouds.len()).filter(|&(i, j)| self.pairs.get(i, j).is_none()).collect();
+        let num_pairs = self.pairs.len();
+        let mut num_done = num_pairs - missing.len();
+        watch(num_done, num_pairs);
+        let nothing = Pairs::new(clouds.len(), &[]);
+        for batch in missing.chunks(BATCH) {
+            self.compute(batch, &nothing, |(i, j)| {
+                let (x, y) = oriented(clouds[i], clouds[j]);
+                Ok(match measure {
+                    Measure::Chamfer => {
+                        let nearest = NearestNeighbours::between(x, y)?;
+                        Known::Value(nearest.chamfer(super::CHAMFER), nearest.emd_bound())
+                    }
+                    Measure::Emd(method) => {
+                        let found = emd(x, y, method)?;
+                        Known::Value(found.value, found.gap.unwrap_or(0.0))
+                    }
+                })
+            })?;
+            num_done += batch.len();
+            watch(num_done, num_pairs);
+        }
+        Ok(())
+    }
+
+    /// Computes a batch of pairs on all threads, unless they are `cached`, and keeps what was found.
+    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
+    pub(super) fn compute(
+        &mut self,
+        batch: &[(usize, usize)],
+        cached: &Pairs,
+        work: impl Fn((usize, usize)) -> Result<Known> + Sync,
+    ) -> Result<()> {
+        let found: Vec<Result<Known>> = batch
+            .par_iter()
+            .map(|&(i, j)| cached.get(i, j).map_or_else(|| work((i, j)), Ok))
+            .collect();
+        let mut new = Vec::new();
+        for (&(i, j), known) in batch.iter().zip(found) {
+            let known = known?;
+            self.pairs.set(i, j, known);
+            if cached.get(i, j).is_none() {
+                new.push(Record { first: i as u32, second: j as u32, known });
+            }
+        }
+        match &mut self.store {
+            Some(store) => store.append(&new),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The two clouds in an order that depends on their points alone.
+pub(super) fn oriented<'a>(
+    a: &'a ArrangedCloud,
+    b: &'a ArrangedCloud,
+) -> (&'a ArrangedCloud, &'a ArrangedCloud) {
+    let by_points = || {
+        let different = a.points().iter().zip(b.points()).map(|(x, y)| x.total_cmp(y));
+        different.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    // The smaller cloud has the rows: bids are made by rows.
+    if a.len().cmp(&b.len()).then_with(by_points).is_le() { (a, b) } else { (b, a) }
+}

@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = ebp::data::cloud::parse_clouds(data, "a", "pcd").map(drop);
+});
