@@ -4,10 +4,10 @@
 use ebp::metric::distance::ArrangedCloud;
 
 /// Points, one by one.
-pub type Points = Vec<Vec<f64>>;
+pub(crate) type Points = Vec<Vec<f64>>;
 
 /// A set by formula, as `tools/reference/set_metrics.py` has it.
-pub fn formula(number: f64, size: usize, dim: usize) -> Points {
+pub(crate) fn formula(number: f64, size: usize, dim: usize) -> Points {
     let coordinate = |i: usize, k: usize| {
         let (i, k) = (i as f64, k as f64);
         0.35 * (1.7 * i + 0.9 * k + number).sin()
@@ -17,11 +17,11 @@ pub fn formula(number: f64, size: usize, dim: usize) -> Points {
     (0..size).map(|i| (0..dim).map(|k| coordinate(i, k)).collect()).collect()
 }
 
-pub fn arranged(points: &[Vec<f64>]) -> ArrangedCloud {
+pub(crate) fn arranged(points: &[Vec<f64>]) -> ArrangedCloud {
     ArrangedCloud::new(points[0].len(), &points.concat()).expect("finite points")
 }
 
-pub fn squared(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
@@ -29,22 +29,22 @@ fn nearest(x: &[Vec<f64>], y: &[Vec<f64>]) -> Vec<f64> {
     x.iter().map(|x| y.iter().map(|y| squared(x, y)).fold(f64::INFINITY, f64::min)).collect()
 }
 
-pub fn chamfer(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
+pub(crate) fn chamfer(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     mean(nearest(x, y)) + mean(nearest(y, x))
 }
 
-pub fn chamfer_sum(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
+pub(crate) fn chamfer_sum(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
     nearest(x, y).into_iter().chain(nearest(y, x)).map(f64::sqrt).sum()
 }
 
-pub fn hausdorff(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
+pub(crate) fn hausdorff(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
     nearest(x, y).into_iter().chain(nearest(y, x)).fold(0.0, f64::max).sqrt()
 }
 
 /// The exact earth mover's distance: every point is repeated until both sets have as many as their
 /// least common multiple, and the assignment is solved by the Hungarian algorithm.
-pub fn exact(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
+pub(crate) fn exact(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
     let gcd = |mut a: usize, mut b: usize| {
         while b > 0 {
             (a, b) = (b, a % b);
@@ -96,7 +96,7 @@ fn assignment(n: usize, cost: impl Fn(usize, usize) -> f64) -> f64 {
 }
 
 /// The soft matching in f64, step by step: mean distance and mean squared distance.
-pub fn approxmatch(x: &[Vec<f64>], y: &[Vec<f64>]) -> (f64, f64) {
+pub(crate) fn approxmatch(x: &[Vec<f64>], y: &[Vec<f64>]) -> (f64, f64) {
     let (n, m) = (x.len(), y.len());
     let largest = n.max(m) as f64;
     let (mut left, mut right) = (vec![largest / n as f64; n], vec![largest / m as f64; m]);
@@ -128,7 +128,7 @@ pub fn approxmatch(x: &[Vec<f64>], y: &[Vec<f64>]) -> (f64, f64) {
 }
 
 /// Minimum matching distance, coverage and 1-NN accuracy from the matrix of all distances.
-pub fn collection(
+pub(crate) fn collection(
     samples: &[Points],
     references: &[Points],
     distance: impl Fn(&[Vec<f64>], &[Vec<f64>]) -> f64,

@@ -94,7 +94,7 @@ mod tests {
         };
         let directions = directions(3);
         for seed in 0..10 {
-            let (x, y) = (cloud(seed, 20), cloud(seed + 100, 13 + 7 * (seed as usize % 2)));
+            let (x, y) = (cloud(seed, 20), cloud(seed + 100, if seed % 2 == 0 { 13 } else { 20 }));
             let bound = Shadows::new(&x, &directions).bound(&Shadows::new(&y, &directions));
             let exact = emd(&x, &y, EmdMethod::Exact).unwrap().value;
             assert!(bound <= exact && bound > 0.2 * exact, "{bound} {exact}");
