@@ -50,7 +50,7 @@ fn refusal(folder: &Path, arguments: &[&str]) -> String {
 
 /// Three sets of 20 elements near x = 100 ± 5, t in hours.
 fn write_table(path: &Path) {
-    let mut text = "set,hour,note,rain\n".to_owned();
+    let mut text = "day,hour,note,rain\n".to_owned();
     for i in 0..60_u32 {
         let t = f64::from(i * 7 % 60) / 10.0;
         let branch = if i * 13 % 7 < 3 { 5.0 } else { -5.0 };
@@ -65,8 +65,14 @@ fn a_table_of_ones_own_becomes_a_model_that_answers() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write_table(&folder.join("rain.csv"));
-    let columns =
-        ["--set", "data.location_columns=[\"hour\"]", "--set", "data.value_columns=[\"rain\"]"];
+    let columns = [
+        "--set",
+        "data.set_column=day",
+        "--set",
+        "data.location_columns=[\"hour\"]",
+        "--set",
+        "data.value_columns=[\"rain\"]",
+    ];
     let train = [
         &["train", "--data", "rain.csv", "-q", "--json", "--set", "train.num_steps=60"][..],
         &columns,

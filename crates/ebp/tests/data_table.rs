@@ -43,6 +43,7 @@ fn columns_are_numbered_or_chosen() {
         set: Some("city".into()),
         locations: vec!["hour".into()],
         values: vec!["wind".into(), "rain".into()],
+        ..ColumnChoice::default()
     };
     let text = "hour,city,rain,wind\n1,Graz,2,3\n".as_bytes();
     let sets = parse_table(text, "weather.csv", &choice).unwrap();

@@ -119,6 +119,8 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
     let model = TrainedModel::load(&arguments.model)?;
     let choice = ColumnChoice {
         set: model.settings.data.set_column.clone(),
+        // A context is often a single set.
+        set_is_optional: true,
         locations: model.settings.data.location_columns.clone(),
         values: model.settings.data.value_columns.clone(),
     };

@@ -81,6 +81,7 @@ impl Data {
     fn from_table(settings: &Settings) -> Result<Self, Failure> {
         let choice = ColumnChoice {
             set: settings.data.set_column.clone(),
+            set_is_optional: false,
             locations: settings.data.location_columns.clone(),
             values: settings.data.value_columns.clone(),
         };

@@ -9,6 +9,8 @@ use super::{Record, parse_error};
 pub struct ColumnChoice {
     /// The column that says which set a row belongs to. `None`: the column `set` if there is one.
     pub set: Option<String>,
+    /// Whether a table may lack the column chosen for `set`; it is one set then.
+    pub set_is_optional: bool,
     /// The columns of the locations. Empty: `t`, or `t1`, `t2`, ….
     pub locations: Vec<String>,
     /// The columns of the values. Empty: `x`, or `x1`, `x2`, ….
@@ -27,6 +29,7 @@ impl Columns {
     pub(super) fn find(file: &str, header: &Record, choice: &ColumnChoice) -> Result<Self> {
         let search = Search { file, header };
         let set = match &choice.set {
+            Some(name) if choice.set_is_optional => search.optional(name)?,
             Some(name) => Some(search.required(name)?),
             None => search.optional("set")?,
         };
