@@ -18,6 +18,7 @@ use ebp::data::cache::{CacheOptions, Kind, SetInfo, random_splits};
 use ebp::data::normalise::NormaliseBy;
 use ebp::data::{BatchConfig, Batches, Cache, CacheWriter, Split};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn options(normalise_by: NormaliseBy) -> CacheOptions {
     CacheOptions {
@@ -192,7 +193,11 @@ fn random_splits_have_their_shares() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        rng_seed: RngSeed::Fixed(2020),
+        ..ProptestConfig::default()
+    })]
 
     /// A damaged cache is an error or, where only numbers or names were hit, a cache of the same
     /// shape.

@@ -6,11 +6,13 @@ mod metric;
 use ebp::metric::distance::{ArrangedCloud, ChamferConvention, EmdMethod, NearestNeighbours, emd};
 use metric::{Points, arranged};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 /// The exact distance is optimal up to the rounding of its prices.
 const EXACT: f64 = 1e-12;
-/// f32 kernels over at most 40 points; see the module of approxmatch.
-const SINGLE: f64 = 3e-6;
+/// approxmatch rounds coordinates up to 1 to f32, 1.2e-7 a difference. Where exp(−4⁷ d²) matters,
+/// d ≤ 0.03, its exponent is then off by 2 · 4⁷ · d · 1.2e-7 = 1.2e-4.
+const SINGLE: f64 = 3e-4;
 
 /// Sets of `sizes` points; some of the coordinates are whole, so that ties and duplicates happen.
 fn points(sizes: std::ops::Range<usize>, dim: usize) -> impl Strategy<Value = Points> {
@@ -47,7 +49,11 @@ fn moved(points: &[Vec<f64>], how: impl Fn(f64) -> f64) -> Points {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        rng_seed: RngSeed::Fixed(2020),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_distance_is_its_definition((x, y) in pair(40)) {
