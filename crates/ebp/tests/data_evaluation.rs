@@ -123,9 +123,9 @@ fn the_best_prediction_pays_for_what_the_context_leaves_open() {
 fn peaks_are_weighed() {
     let evaluation = evaluation(CurveFamily::Sines);
     let truth = peak_mass(&Fake::Bayes(CurveFamily::Sines), &evaluation).unwrap().unwrap();
-    // ½ erf(4/√2), and nowhere else
-    assert!((truth.smallest - 0.5).abs() < 1e-4 && (truth.largest - 0.5).abs() < 1e-4, "{truth:?}");
-    assert!((truth.balanced - 1.0).abs() < 1e-12 && (truth.mean_total - 1.0).abs() < 1e-3);
+    // ½ erf(4/√2) far apart; ½ [P(|z| < 2) + P(2 < z < 6)] = 0.489 where peaks are 4σ apart
+    assert!(truth.smallest > 0.488 && (truth.largest - 0.5).abs() < 1e-4, "{truth:?}");
+    assert!((truth.balanced - 1.0).abs() < 1e-12 && (truth.mean_total - 1.0).abs() < 0.02);
     let one = peak_mass(&Fake::OneBranch, &evaluation).unwrap().unwrap();
     assert!(one.smallest < 1e-4 && (one.largest - 1.0).abs() < 1e-3, "{one:?}");
     assert!(one.balanced < 1e-12 && one.num_locations > 100, "{one:?}");

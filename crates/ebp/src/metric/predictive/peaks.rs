@@ -6,8 +6,10 @@ use crate::{IndexedSet, Result};
 
 use super::{Evaluation, log_densities};
 
-/// Half the width of the window around a peak, in units of σ.
+/// The largest half-width of the window around a peak, in units of σ.
 const HALF_WIDTH: f64 = 4.0;
+/// Peaks at most this far apart, in units of σ, cannot be told from each other.
+const LEAST_GAP: f64 = 4.0;
 /// Simpson's rule over a window; odd.
 const NUM_NODES: usize = 65;
 /// How far a peak's share may be from its due, relative to it: 40 % to 60 % for two peaks.
@@ -31,8 +33,9 @@ pub struct PeakMass {
     pub balanced: f64,
 }
 
-/// Integrates the model's density over m_b(t) ± 4σ at the evaluation's locations, those left out
-/// where these windows overlap. `None` if they overlap everywhere.
+/// Integrates the model's density over m_b(t) ± 4σ at the evaluation's locations, or as far as half
+/// way to the next peak. Locations where peaks are at most 4σ apart are left out; `None` if that is
+/// so everywhere.
 ///
 /// # Errors
 ///
@@ -42,38 +45,41 @@ pub fn peak_mass(process: &dyn Process, evaluation: &Evaluation) -> Result<Optio
     let mut shares: Vec<Vec<f64>> = Vec::new();
     for number in 0..evaluation.num_sets {
         let (law, context, _) = evaluation.set(number)?;
-        let peaks: Vec<(f64, Vec<f64>)> = evaluation
+        let peaks: Vec<(f64, Vec<f64>, f64)> = evaluation
             .locations()
             .map(|t| (t, law.modes(t)))
-            .filter(|(_, modes)| are_apart(modes))
+            .filter_map(|(t, modes)| half_width(&modes).map(|half_width| (t, modes, half_width)))
             .collect();
         let (mut locations, mut values) = (Vec::new(), Vec::new());
-        for (t, modes) in &peaks {
+        for (t, modes, half_width) in &peaks {
             for mode in modes {
                 locations.extend([*t; NUM_NODES]);
-                values.extend((0..NUM_NODES).map(|k| mode + NOISE_STD_DEV * offset(k)));
+                values.extend((0..NUM_NODES).map(|k| mode + half_width * offset(k)));
             }
         }
         let answers = log_densities(process, &context, &IndexedSet::new(1, 1, locations, values)?)?;
         let mut windows = answers.chunks_exact(NUM_NODES).map(|window| {
             let terms = window.iter().enumerate().map(|(k, q)| simpson(k) * q.value.exp());
-            terms.sum::<f64>() * NOISE_STD_DEV * (offset(1) - offset(0)) / 3.0
+            terms.sum::<f64>() * (offset(1) - offset(0)) / 3.0
         });
-        shares.extend(peaks.iter().map(|(_, modes)| windows.by_ref().take(modes.len()).collect()));
+        shares.extend(peaks.iter().map(|(_, modes, half_width)| {
+            windows.by_ref().take(modes.len()).map(|integral| half_width * integral).collect()
+        }));
     }
     Ok(summary(&shares))
 }
 
-fn are_apart(modes: &[f64]) -> bool {
-    modes
-        .iter()
-        .enumerate()
-        .all(|(i, a)| modes[..i].iter().all(|b| (a - b).abs() > 2.0 * HALF_WIDTH * NOISE_STD_DEV))
+/// 4σ, or half the smallest gap between peaks; `None` if that is too small to tell them apart.
+fn half_width(modes: &[f64]) -> Option<f64> {
+    let pairs = modes.iter().enumerate().flat_map(|(i, a)| modes[..i].iter().map(move |b| a - b));
+    let gap = pairs.map(f64::abs).fold(f64::INFINITY, f64::min);
+    let is_apart = gap > LEAST_GAP * NOISE_STD_DEV;
+    is_apart.then(|| (HALF_WIDTH * NOISE_STD_DEV).min(0.5 * gap))
 }
 
-/// Node k in units of σ.
+/// Node k, from −1 to 1.
 fn offset(k: usize) -> f64 {
-    HALF_WIDTH * (2.0 * k as f64 / (NUM_NODES - 1) as f64 - 1.0)
+    2.0 * k as f64 / (NUM_NODES - 1) as f64 - 1.0
 }
 
 /// 1, 4, 2, 4, …, 4, 1
