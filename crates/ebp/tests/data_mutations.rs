@@ -136,17 +136,21 @@ fn broken_files_give_errors_and_bounded_memory() {
     }
 }
 
-/// `EBP_CORPUS=fuzz/corpus cargo test -p ebp --test data_mutations -- --ignored` writes the files
-/// that fuzzing starts from, a folder for each reader.
+/// What fuzzing starts from: files that each reader reads, in a folder for each. With
+/// `EBP_CORPUS=fuzz/corpus` they stay there, otherwise they go.
 #[test]
-#[ignore = "writes files; run it before fuzzing"]
-fn the_corpus_is_written() {
-    let Some(corpus) = std::env::var_os("EBP_CORPUS") else { return };
+fn the_corpus_is_written_and_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let corpus = std::env::var_os("EBP_CORPUS")
+        .map_or_else(|| scratch.path().to_path_buf(), std::path::PathBuf::from);
     for reader in readers() {
-        let folder = std::path::Path::new(&corpus).join(reader.name);
+        let folder = corpus.join(reader.name);
         std::fs::create_dir_all(&folder).unwrap();
         for (number, seed) in reader.seeds.iter().enumerate() {
-            std::fs::write(folder.join(format!("seed{number}")), seed).unwrap();
+            let path = folder.join(format!("seed{number}"));
+            std::fs::write(&path, seed).unwrap();
+            let found = (reader.parse)(&std::fs::read(&path).unwrap());
+            assert!(found.is_ok(), "{} {number}: {found:?}", reader.name);
         }
     }
 }

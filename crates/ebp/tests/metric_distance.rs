@@ -1,18 +1,22 @@
 //! Distances between sets against their definitions, and what every distance must satisfy.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::cast_possible_truncation, reason = "approxmatch reads coordinates as f32")]
 
 mod metric;
 
 use ebp::metric::distance::{ArrangedCloud, ChamferConvention, EmdMethod, NearestNeighbours, emd};
 use metric::{Points, arranged};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngSeed, TestRunner};
 
 /// The exact distance is optimal up to the rounding of its prices.
 const EXACT: f64 = 1e-12;
-/// approxmatch rounds coordinates up to 1 to f32, 1.2e-7 a difference. Where exp(−4⁷ d²) matters,
-/// d ≤ 0.03, its exponent is then off by 2 · 4⁷ · d · 1.2e-7 = 1.2e-4.
-const SINGLE: f64 = 3e-4;
+/// f32 kernels over at most 40 points agree with f64 to this in 99 of 100 pairs …
+const SINGLE: f64 = 1e-6;
+/// … but where all mass is matched, what is left over is rounding, and approxmatch's floor of 10⁻⁹
+/// lets it be sent anywhere, in the original as here. The worst of 3,000 pairs was 1.2e-4.
+const LEFT_OVER: f64 = 1e-3;
 
 /// Sets of `sizes` points; some of the coordinates are whole, so that ties and duplicates happen.
 fn points(sizes: std::ops::Range<usize>, dim: usize) -> impl Strategy<Value = Points> {
@@ -48,6 +52,30 @@ fn moved(points: &[Vec<f64>], how: impl Fn(f64) -> f64) -> Points {
     points.iter().map(|point| point.iter().map(|&x| how(x)).collect()).collect()
 }
 
+/// The larger of the errors of approxmatch and its squares. Coordinates are read as f32, as files
+/// hold them.
+fn approxmatch_error(x: &Points, y: &Points) -> f64 {
+    let single = |points: &Points| moved(points, |v| f64::from(v as f32));
+    let (distance, square) = metric::approxmatch(&single(x), &single(y));
+    let (x, y) = (arranged(x), arranged(y));
+    let error = |method, expected: f64| (emd(&x, &y, method).unwrap().value - expected).abs();
+    error(EmdMethod::Approxmatch, distance).max(error(EmdMethod::Squared, square))
+}
+
+#[test]
+fn approxmatch_agrees_with_its_definition_to_single_precision_in_99_of_100_pairs() {
+    let config = ProptestConfig { rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() };
+    let mut runner = TestRunner::new(config);
+    let mut errors: Vec<f64> = (0..400)
+        .map(|_| {
+            let (x, y) = pair(40).new_tree(&mut runner).unwrap().current();
+            approxmatch_error(&x, &y)
+        })
+        .collect();
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[396] < SINGLE, "{:?}", &errors[390..]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 96,
@@ -64,10 +92,7 @@ proptest! {
         let sum = metric::chamfer_sum(&x, &y);
         prop_assert!((by(ChamferConvention::SumOfDistances) - sum).abs() < 1e-12);
         prop_assert!((nearest.hausdorff() - metric::hausdorff(&x, &y)).abs() < 1e-13);
-        let (distance, square) = metric::approxmatch(&x, &y);
-        let by = |method| emd(&a, &b, method).unwrap().value;
-        prop_assert!((by(EmdMethod::Approxmatch) - distance).abs() < SINGLE);
-        prop_assert!((by(EmdMethod::Squared) - square).abs() < SINGLE);
+        prop_assert!(approxmatch_error(&x, &y) < LEFT_OVER);
     }
 
     #[test]
@@ -120,14 +145,16 @@ proptest! {
     fn motion_changes_nothing_and_scale_scales((x, y) in pair(25), shift in -2.0..2.0) {
         let before = all(&arranged(&x), &arranged(&y));
         let by = |how: &dyn Fn(f64) -> f64| all(&arranged(&moved(&x, how)), &arranged(&moved(&y, how)));
-        for (kind, (before, after)) in before.iter().zip(by(&|v| v + shift)).enumerate() {
-            let tolerance = match kind {
-                0..4 => 1e-11,
-                // Coordinates up to 3 are rounded to f32, 3.6e-7 each. Where exp(−4⁷ d²) matters,
-                // d ≤ 0.03, its exponent is then off by 2 · 4⁷ · d · 3.6e-7 = 3.5e-4.
-                4 | 5 => 1e-3,
+        // approxmatch reads coordinates as f32: on a grid of 2⁻¹² none is rounded, before or after.
+        let grid = |v: f64| (4096.0 * v).round() / 4096.0;
+        let (still, after) = (by(&grid), by(&|v| v + shift));
+        let gridded = by(&|v| grid(v) + grid(shift));
+        for kind in 0..before.len() {
+            let (before, after, tolerance) = match kind {
+                0..4 => (before[kind], after[kind], 1e-11),
+                4 | 5 => (still[kind], gridded[kind], 1e-5),
                 // Sinkhorn stops after a number of updates.
-                _ => 1e-5,
+                _ => (before[kind], after[kind], 1e-5),
             };
             prop_assert!((before - after).abs() < tolerance, "{kind}: {before} {after}");
         }
