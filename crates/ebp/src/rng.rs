@@ -79,6 +79,21 @@ impl Stream {
         self.fill(step, start, out, uniforms);
     }
 
+    /// 0, 1, …, `count` − 1 in random order, by sorting uniforms; 24 bits may tie, then by number.
+    ///
+    /// ```
+    /// let mut order = ebp::rng::Stream::new(1, "order").permutation(10);
+    /// order.sort_unstable();
+    /// assert_eq!(order, (0..10).collect::<Vec<_>>());
+    /// ```
+    pub fn permutation(&self, count: usize) -> Vec<usize> {
+        let mut keys = vec![0.0; count];
+        self.fill_uniform(0, 0, &mut keys);
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
+        order
+    }
+
     #[inline(always)]
     fn fill(
         self,

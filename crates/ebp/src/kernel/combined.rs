@@ -5,44 +5,49 @@ use super::Kernel;
 use crate::Result;
 use crate::error::check_length;
 
-/// k₁ + k₂: independent functions added. The hyperparameters are those of k₁, then those of k₂.
+/// Two kernels; the hyperparameters are those of the first, then those of the second.
 #[derive(Debug)]
-pub struct Sum {
+struct Pair {
     first: Box<dyn Kernel>,
     second: Box<dyn Kernel>,
 }
 
-impl Sum {
-    /// k₁ + k₂.
-    pub fn new(first: Box<dyn Kernel>, second: Box<dyn Kernel>) -> Self {
-        Self { first, second }
+impl Pair {
+    fn parameter_names(&self) -> Vec<&'static str> {
+        [self.first.parameter_names(), self.second.parameter_names()].concat()
     }
-}
 
-/// k₁ · k₂. Of the two signal variances only the product matters: start one at 1.
-#[derive(Debug)]
-pub struct Product {
-    first: Box<dyn Kernel>,
-    second: Box<dyn Kernel>,
-}
-
-impl Product {
-    /// k₁ · k₂.
-    pub fn new(first: Box<dyn Kernel>, second: Box<dyn Kernel>) -> Self {
-        Self { first, second }
+    fn log_parameters(&self) -> Vec<f64> {
+        [self.first.log_parameters(), self.second.log_parameters()].concat()
     }
-}
 
-/// Both kernels with new hyperparameters.
-fn split(
-    first: &dyn Kernel,
-    second: &dyn Kernel,
-    log_parameters: &[f64],
-) -> Result<(Box<dyn Kernel>, Box<dyn Kernel>)> {
-    let (m, n) = (first.log_parameters().len(), second.log_parameters().len());
-    check_length("log_parameters", log_parameters.len(), m + n, || format!("{m} + {n}"))?;
-    let (of_first, of_second) = log_parameters.split_at(m);
-    Ok((first.with_log_parameters(of_first)?, second.with_log_parameters(of_second)?))
+    fn with_log_parameters(&self, log_parameters: &[f64]) -> Result<Self> {
+        let (m, n) = (self.first.log_parameters().len(), self.second.log_parameters().len());
+        check_length("log_parameters", log_parameters.len(), m + n, || format!("{m} + {n}"))?;
+        let (of_first, of_second) = log_parameters.split_at(m);
+        Ok(Self {
+            first: self.first.with_log_parameters(of_first)?,
+            second: self.second.with_log_parameters(of_second)?,
+        })
+    }
+
+    /// The part of a gradient that belongs to each.
+    fn split<'a>(&self, gradient: &'a mut [f64]) -> (&'a mut [f64], &'a mut [f64]) {
+        gradient.split_at_mut(self.first.log_parameters().len())
+    }
+
+    /// `combine(k₁, k₂)` on a row.
+    fn fill_row(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        out: &mut [f64],
+        combine: impl Fn(f64, f64) -> f64,
+    ) {
+        self.first.fill_row(location, others, out);
+        let second = row(&*self.second, location, others, out.len());
+        out.iter_mut().zip(second).for_each(|(k, other)| *k = combine(*k, other));
+    }
 }
 
 /// The values of one kernel on a row.
@@ -52,28 +57,47 @@ fn row(kernel: &dyn Kernel, location: &[f64], others: &[f64], count: usize) -> V
     values
 }
 
+/// k₁ + k₂: independent functions added. The hyperparameters are those of k₁, then those of k₂.
+#[derive(Debug)]
+pub struct Sum(Pair);
+
+impl Sum {
+    /// k₁ + k₂.
+    pub fn new(first: Box<dyn Kernel>, second: Box<dyn Kernel>) -> Self {
+        Self(Pair { first, second })
+    }
+}
+
+/// k₁ · k₂. Of the two signal variances only the product matters: start one at 1.
+#[derive(Debug)]
+pub struct Product(Pair);
+
+impl Product {
+    /// k₁ · k₂.
+    pub fn new(first: Box<dyn Kernel>, second: Box<dyn Kernel>) -> Self {
+        Self(Pair { first, second })
+    }
+}
+
 impl Kernel for Sum {
     fn parameter_names(&self) -> Vec<&'static str> {
-        [self.first.parameter_names(), self.second.parameter_names()].concat()
+        self.0.parameter_names()
     }
 
     fn log_parameters(&self) -> Vec<f64> {
-        [self.first.log_parameters(), self.second.log_parameters()].concat()
+        self.0.log_parameters()
     }
 
     fn with_log_parameters(&self, log_parameters: &[f64]) -> Result<Box<dyn Kernel>> {
-        let (first, second) = split(&*self.first, &*self.second, log_parameters)?;
-        Ok(Box::new(Self { first, second }))
+        Ok(Box::new(Self(self.0.with_log_parameters(log_parameters)?)))
     }
 
     fn variance(&self, location: &[f64]) -> f64 {
-        self.first.variance(location) + self.second.variance(location)
+        self.0.first.variance(location) + self.0.second.variance(location)
     }
 
     fn fill_row(&self, location: &[f64], others: &[f64], out: &mut [f64]) {
-        self.first.fill_row(location, others, out);
-        let second = row(&*self.second, location, others, out.len());
-        out.iter_mut().zip(second).for_each(|(sum, k)| *sum += k);
+        self.0.fill_row(location, others, out, |first, second| first + second);
     }
 
     fn add_gradient(
@@ -83,34 +107,31 @@ impl Kernel for Sum {
         weights: &[f64],
         gradient: &mut [f64],
     ) {
-        let (of_first, of_second) = gradient.split_at_mut(self.first.log_parameters().len());
-        self.first.add_gradient(location, others, weights, of_first);
-        self.second.add_gradient(location, others, weights, of_second);
+        let (of_first, of_second) = self.0.split(gradient);
+        self.0.first.add_gradient(location, others, weights, of_first);
+        self.0.second.add_gradient(location, others, weights, of_second);
     }
 }
 
 impl Kernel for Product {
     fn parameter_names(&self) -> Vec<&'static str> {
-        [self.first.parameter_names(), self.second.parameter_names()].concat()
+        self.0.parameter_names()
     }
 
     fn log_parameters(&self) -> Vec<f64> {
-        [self.first.log_parameters(), self.second.log_parameters()].concat()
+        self.0.log_parameters()
     }
 
     fn with_log_parameters(&self, log_parameters: &[f64]) -> Result<Box<dyn Kernel>> {
-        let (first, second) = split(&*self.first, &*self.second, log_parameters)?;
-        Ok(Box::new(Self { first, second }))
+        Ok(Box::new(Self(self.0.with_log_parameters(log_parameters)?)))
     }
 
     fn variance(&self, location: &[f64]) -> f64 {
-        self.first.variance(location) * self.second.variance(location)
+        self.0.first.variance(location) * self.0.second.variance(location)
     }
 
     fn fill_row(&self, location: &[f64], others: &[f64], out: &mut [f64]) {
-        self.first.fill_row(location, others, out);
-        let second = row(&*self.second, location, others, out.len());
-        out.iter_mut().zip(second).for_each(|(product, k)| *product *= k);
+        self.0.fill_row(location, others, out, |first, second| first * second);
     }
 
     fn add_gradient(
@@ -120,14 +141,14 @@ impl Kernel for Product {
         weights: &[f64],
         gradient: &mut [f64],
     ) {
-        let (of_first, of_second) = gradient.split_at_mut(self.first.log_parameters().len());
+        let (of_first, of_second) = self.0.split(gradient);
         // ∂(k₁ k₂)/∂θ₁ = k₂ ∂k₁/∂θ₁, and the other way round
         let times = |kernel: &dyn Kernel| {
             let mut values = row(kernel, location, others, weights.len());
             values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight);
             values
         };
-        self.first.add_gradient(location, others, &times(&*self.second), of_first);
-        self.second.add_gradient(location, others, &times(&*self.first), of_second);
+        self.0.first.add_gradient(location, others, &times(&*self.0.second), of_first);
+        self.0.second.add_gradient(location, others, &times(&*self.0.first), of_second);
     }
 }

@@ -19,6 +19,7 @@ mod initialise;
 mod linear;
 mod lstm;
 mod moving_average;
+mod noise;
 mod parameters;
 mod planar;
 mod point_ops;
@@ -33,6 +34,7 @@ pub use initialise::Initialiser;
 pub use linear::{Linear, linear};
 pub use lstm::{LSTM, LSTMState, RNN, lstm};
 pub use moving_average::MovingAverage;
+pub use noise::normals;
 pub use parameters::{Parameters, Role};
 pub use planar::{PlanarTensors, planar_flow};
 pub use point_ops::{

@@ -80,6 +80,25 @@ pub struct LogDensity {
     pub std_error: f64,
 }
 
+impl LogDensity {
+    /// log of the mean of exp, with its standard error by the delta method: for weights w of mean
+    /// w̄, se(log w̄) ≈ sd(w) / (√K w̄). One term is exact.
+    pub(crate) fn of_mean(terms: &[f64]) -> Self {
+        let count = terms.len() as f64;
+        let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if terms.len() < 2 || !largest.is_finite() {
+            // max passes over NaN; a sum does not.
+            let value = if terms.iter().any(|term| term.is_nan()) { f64::NAN } else { largest };
+            return Self { value, std_error: 0.0 };
+        }
+        let weights: Vec<f64> = terms.iter().map(|term| (term - largest).exp()).collect();
+        let mean = weights.iter().sum::<f64>() / count;
+        let squares: f64 = weights.iter().map(|w| (w - mean).powi(2)).sum();
+        let std_error = (squares / (count - 1.0) / count).sqrt() / mean;
+        Self { value: largest + mean.ln(), std_error }
+    }
+}
+
 /// A process whose joint densities are known in closed form.
 pub trait ExactProcess: Process {
     /// log p(x₁, …, xₙ | t₁, …, tₙ).
@@ -88,4 +107,23 @@ pub trait ExactProcess: Process {
     ///
     /// As [`Process::condition`].
     fn log_marginal(&self, set: &IndexedSet) -> Result<f64>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_mean_comes_with_its_error() {
+        // Weights 1 and 3 (shifted far down): mean 2, sd √2, standard error 1, relative ½.
+        let found = LogDensity::of_mean(&[-1000.0, -1000.0 + 3_f64.ln()]);
+        assert!((found.value - (2_f64.ln() - 1000.0)).abs() < 1e-9);
+        assert!((found.std_error - 0.5).abs() < 1e-12);
+        assert_eq!(LogDensity::of_mean(&[-3.0]), LogDensity { value: -3.0, std_error: 0.0 });
+        let nothing = LogDensity::of_mean(&[f64::NEG_INFINITY; 2]);
+        assert!(nothing.value < f64::MIN && nothing.std_error == 0.0);
+        for terms in [&[f64::NAN][..], &[f64::NAN; 2], &[f64::NAN, 0.0, 1.0]] {
+            assert!(LogDensity::of_mean(terms).value.is_nan());
+        }
+    }
 }

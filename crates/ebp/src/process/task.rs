@@ -44,13 +44,12 @@ impl Task {
         if set.is_empty() {
             return Err(Error::invalid("set", "at least one element to predict", "none"));
         }
-        let mut uniform = vec![0.0; set.len() + 1];
-        stream.fill_uniform(0, 0, &mut uniform);
-        // Sorting by random keys is a random permutation; 24 bits may tie, then by index.
-        let mut order: Vec<usize> = (0..set.len()).collect();
-        order.sort_by(|&a, &b| uniform[a].total_cmp(&uniform[b]));
+        let order = stream.permutation(set.len());
+        // The permutation uses the numbers before this one.
+        let mut uniform = [0.0];
+        stream.fill_uniform(0, set.len() as u64, &mut uniform);
         let span = num_context.end() - num_context.start() + 1;
-        let size = num_context.start() + below(uniform[set.len()], span);
+        let size = num_context.start() + below(uniform[0], span);
         let (context, target) = order.split_at(size.min(set.len() - 1));
         Ok(Self { context: set.select(context), target: set.select(target) })
     }

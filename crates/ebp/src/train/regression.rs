@@ -122,10 +122,7 @@ fn part(sets: &[IndexedSet], size: usize, stream: Stream) -> IndexedSet {
     let mut uniform = [0.0];
     stream.child(0).fill_uniform(0, 0, &mut uniform);
     let set = &sets[((f64::from(uniform[0]) * sets.len() as f64) as usize).min(sets.len() - 1)];
-    let mut keys = vec![0.0; set.len()];
-    stream.child(1).fill_uniform(0, 0, &mut keys);
-    let mut order: Vec<usize> = (0..set.len()).collect();
-    order.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
+    let mut order = stream.child(1).permutation(set.len());
     order.truncate(size);
     set.select(&order)
 }

@@ -224,14 +224,14 @@ fn split(
 ) -> (Vec<IndexedSet>, Vec<Task>) {
     let (mut training, mut held_out) = (Vec::new(), Vec::new());
     if sets.len() >= MANY_SETS {
-        let order = permutation(sets.len(), stream);
+        let order = stream.permutation(sets.len());
         let num_held_out = part(sets.len(), share).min(most_sets.max(1));
         for (place, &number) in order.iter().enumerate() {
             let set = &sets[number].set;
             if place >= num_held_out {
                 training.push(set.clone());
             } else if set.len() > 1 {
-                let order = permutation(set.len(), stream.child(number as u64));
+                let order = stream.child(number as u64).permutation(set.len());
                 let (context, target) = order.split_at(max_context.min(set.len() / 2));
                 held_out.push(Task { context: set.select(context), target: set.select(target) });
             }
@@ -239,7 +239,7 @@ fn split(
         return (training, held_out);
     }
     for (number, NamedSet { set, .. }) in sets.iter().enumerate() {
-        let order = permutation(set.len(), stream.child(number as u64));
+        let order = stream.child(number as u64).permutation(set.len());
         let (target, rest) = order.split_at(part(set.len(), share));
         if rest.is_empty() {
             continue;
@@ -257,14 +257,6 @@ fn split(
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rounded share")]
 fn part(count: usize, share: f64) -> usize {
     ((count as f64 * share).round() as usize).clamp(usize::from(count > 1), count)
-}
-
-fn permutation(count: usize, stream: Stream) -> Vec<usize> {
-    let mut keys = vec![0.0; count];
-    stream.fill_uniform(0, 0, &mut keys);
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
-    order
 }
 
 /// Where the standardised values lie, with room on both sides.

@@ -19,11 +19,11 @@
 //! momentum terms. For Langevin steps L = log q₀ + Σ_t (‖v_t‖² − ‖sξ_t‖²)/(2s²), for Hamiltonian
 //! ones L = log q₀ + (‖v_T‖² − ‖v₀‖²)/2, less the log-determinants Σ a of the scales.
 
-use candle_core::{DType, Device, Tensor, Var};
+use candle_core::{DType, Tensor, Var};
 
 use super::energy::Energy;
 use super::sampler_config::{Dynamics, SamplerConfig};
-use crate::nn::{Initialiser, Parameters, TensorBatch};
+use crate::nn::{Initialiser, Parameters, TensorBatch, normals};
 use crate::point::{Clip, Motion};
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
@@ -190,16 +190,11 @@ impl DynamicsLayers {
     }
 }
 
-/// Standard normals of shape `dims`.
-fn normals(dims: (usize, usize), stream: Stream) -> Result<Tensor> {
-    let mut noise = vec![0.0; dims.0 * dims.1];
-    stream.fill_normal(0, 0, &mut noise);
-    Ok(Tensor::from_vec(noise, dims, &Device::Cpu)?)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use candle_core::Device;
 
     use super::*;
     use crate::IndexedSet;
@@ -248,7 +243,7 @@ mod tests {
             for name in ["dynamics.log_scales", "dynamics.shifts"] {
                 if let Some(variable) = group.get(name) {
                     let shape = variable.dims().to_vec();
-                    let change = normals((shape[0], shape[1]), Stream::new(1, name)).unwrap();
+                    let change = normals(shape, Stream::new(1, name)).unwrap();
                     variable.set(&(change * 0.2).unwrap()).unwrap();
                 }
             }

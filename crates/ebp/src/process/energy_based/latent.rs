@@ -11,7 +11,7 @@ use candle_nn::Module;
 
 use super::config::EnergyBasedConfig;
 use super::features::Rows;
-use crate::nn::{Initialiser, Linear, Parameters, PointModule, TensorBatch, linear};
+use crate::nn::{Initialiser, Linear, Parameters, PointModule, TensorBatch, linear, normals};
 use crate::point::{MlpShape, PointBackend};
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
@@ -34,9 +34,7 @@ impl Gaussians {
 
     /// θ = μ + σ ξ, `[sets, k]`, differentiable with respect to μ and σ.
     pub(super) fn draw(&self, stream: Stream) -> Result<Tensor> {
-        let mut noise = vec![0.0; self.mean.elem_count()];
-        stream.fill_normal(0, 0, &mut noise);
-        let noise = Tensor::from_vec(noise, self.mean.dims2()?, &Device::Cpu)?;
+        let noise = normals(self.mean.dims2()?, stream)?;
         Ok((&self.mean + (self.log_std_dev.exp()? * noise)?)?)
     }
 

@@ -180,7 +180,8 @@ impl Predictive for EnergyBasedPredictive<'_> {
                 match self.rule {
                     PredictionRule::Mixture => {
                         let terms = normaliser.log_partitions.iter().enumerate();
-                        let mut density = log_mean_exp(terms.map(|(draw, z)| value(draw) - z));
+                        let terms: Vec<f64> = terms.map(|(draw, z)| value(draw) - z).collect();
+                        let mut density = LogDensity::of_mean(&terms);
                         density.std_error = density.std_error.hypot(normaliser.error);
                         density
                     }
@@ -243,20 +244,6 @@ impl Predictive for EnergyBasedPredictive<'_> {
         })?;
         Ok(samples)
     }
-}
-
-/// log of the mean of exp, with its standard error by the delta method: sd(p)/(√m mean(p)).
-fn log_mean_exp(terms: impl Iterator<Item = f64>) -> LogDensity {
-    let terms: Vec<f64> = terms.collect();
-    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if !largest.is_finite() {
-        return LogDensity { value: largest, std_error: 0.0 };
-    }
-    let m = terms.len() as f64;
-    let weights: Vec<f64> = terms.iter().map(|term| (term - largest).exp()).collect();
-    let mean = weights.iter().sum::<f64>() / m;
-    let variance = weights.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / (m - 1.0).max(1.0);
-    LogDensity { value: largest + mean.ln(), std_error: (variance / m).sqrt() / mean }
 }
 
 fn widened(numbers: &[f32]) -> Vec<f64> {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor, Var};
+use candle_core::{Tensor, Var};
 
 use super::config::EnergyBasedConfig;
 use super::dynamics::{DynamicsLayers, Surroundings};
 use super::energy::Energy;
 use super::targets::Targets;
 use crate::Result;
-use crate::nn::{Parameters, PointModule, TensorBatch, planar_flow};
+use crate::nn::{Parameters, PointModule, TensorBatch, normals, planar_flow};
 use crate::point::{Activation, ContextAt, MlpConfig, MlpShape, PointBackend};
 use crate::rng::Stream;
 
@@ -92,9 +92,7 @@ impl Sampler {
             offsets: &targets.offsets,
         })?;
         let shape = (targets.offsets.num_elements(), num_draws, self.value_dim);
-        let mut noise = vec![0.0; shape.0 * shape.1 * shape.2];
-        stream.child(0).fill_normal(0, 0, &mut noise);
-        let flow = planar_flow(&layers, &Tensor::from_vec(noise, shape, &Device::Cpu)?)?;
+        let flow = planar_flow(&layers, &normals(shape, stream.child(0))?)?;
         // x = centre + unit · y,  log q(x) = log q(y) − d log unit
         let values = flow.values.reshape((shape.0 * num_draws, self.value_dim))?;
         let values = values.affine(self.unit, self.centre)?;

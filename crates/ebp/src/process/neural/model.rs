@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 
 use super::config::{Deterministic, NetworkConfig, NeuralProcessConfig};
 use super::gaussian::Gaussian;
@@ -13,7 +13,7 @@ use super::paths::{AttentionPath, DeterministicPath, LatentPath, MeanPath};
 use super::predictive::NeuralPredictive;
 use super::ragged::{Ragged, host_tensor};
 use super::trained::Trained;
-use crate::nn::{Record, Step};
+use crate::nn::{Record, Step, normals};
 use crate::point::{MlpConfig, PointBackend};
 use crate::process::task::check_tasks;
 use crate::process::{Learner, Predictive, Process, Task};
@@ -190,7 +190,7 @@ impl Learner for NeuralProcess {
                 let all = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
                 let posterior = path.law(&Ragged::new(&all)?)?;
                 let kl = posterior.kl_sum(&path.law(&contexts)?)?;
-                let noise = normals(step.stream, 0, offsets.num_sets(), path.latent_dim)?;
+                let noise = normals((offsets.num_sets(), path.latent_dim), step.stream)?;
                 (Some(posterior.reparameterised(&noise)?), Some(kl))
             }
             None => (None, None),
@@ -243,11 +243,4 @@ impl Representation {
             Self::PerTarget(rows) => Self::PerTarget(rows.repeat((count, 1))?),
         })
     }
-}
-
-/// Standard normals `[rows, width]` at `step` of `stream`.
-pub(super) fn normals(stream: Stream, step: u32, rows: usize, width: usize) -> Result<Tensor> {
-    let mut noise = vec![0.0; rows * width];
-    stream.fill_normal(step, 0, &mut noise);
-    Ok(Tensor::from_vec(noise, (rows, width), &Device::Cpu)?)
 }

@@ -1,8 +1,9 @@
 //! The predictive law of a neural process.
 
 use super::gaussian::Gaussian;
-use super::model::{NeuralProcess, normals};
+use super::model::NeuralProcess;
 use super::ragged::{Ragged, host_tensor};
+use crate::nn::normals;
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
@@ -52,7 +53,7 @@ impl<'a> NeuralPredictive<'a> {
                     mean: prior.mean.repeat((count, 1))?,
                     std_dev: prior.std_dev.repeat((count, 1))?,
                 };
-                let noise = normals(stream, 0, count, prior.mean.dim(1)?)?;
+                let noise = normals((count, prior.mean.dim(1)?), stream)?;
                 Some(repeated.reparameterised(&noise)?)
             }
             None => None,
@@ -80,7 +81,7 @@ impl Predictive for NeuralPredictive<'_> {
             let terms: Vec<f64> = (0..count)
                 .map(|draw| laws.log_density((draw * m + index) * value_dim, targets.value(index)))
                 .collect();
-            log_mean_exp(&terms)
+            LogDensity::of_mean(&terms)
         };
         Ok((0..m).map(density).collect())
     }
@@ -95,35 +96,5 @@ impl Predictive for NeuralPredictive<'_> {
         let mut noise = vec![0.0; laws.mean.len()];
         stream.child(1).fill_normal(0, 0, &mut noise);
         Ok(laws.shifted(&noise))
-    }
-}
-
-/// log of the mean of exp, with its standard error by the delta method: for weights w of mean w̄,
-/// se(log w̄) ≈ sd(w) / (√K w̄). One term is exact.
-fn log_mean_exp(terms: &[f64]) -> LogDensity {
-    let count = terms.len() as f64;
-    let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = terms.iter().map(|term| (term - largest).exp()).collect();
-    let mean = weights.iter().sum::<f64>() / count;
-    let std_error = if terms.len() < 2 {
-        0.0
-    } else {
-        let squares: f64 = weights.iter().map(|w| (w - mean) * (w - mean)).sum();
-        (squares / (count - 1.0) / count).sqrt() / mean
-    };
-    LogDensity { value: largest + mean.ln(), std_error }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_log_of_a_mean_comes_with_its_error() {
-        // Weights 1 and 3 (shifted far down): mean 2, sd √2, standard error 1, relative ½.
-        let found = log_mean_exp(&[-1000.0, -1000.0 + 3_f64.ln()]);
-        assert!((found.value - (2_f64.ln() - 1000.0)).abs() < 1e-9);
-        assert!((found.std_error - 0.5).abs() < 1e-12);
-        assert_eq!(log_mean_exp(&[-3.0]), LogDensity { value: -3.0, std_error: 0.0 });
     }
 }

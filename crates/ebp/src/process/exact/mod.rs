@@ -1,16 +1,20 @@
-//! What Gaussian and Student-t processes share: scaled values, marginals of sets, and fitting.
+//! What Gaussian and Student-t processes share: scaled values, marginals of sets, fitting, and
+//! predictions.
 //!
 //! Both have elliptical finite marginals: log p depends on values through β_d = x_dᵀ K̃⁻¹ x_d
-//! alone. A [`Family`] says how; [`Model`] does the rest.
+//! alone. A [`Family`] says how; [`EllipticalProcess`] and [`EllipticalPredictive`] do the rest.
+
+mod predictive;
 
 use std::fmt::Debug;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+pub(super) use self::predictive::EllipticalPredictive;
 use super::covariance::{Covariance, Solved, Workspace};
-use super::draw;
 use super::lbfgs::{Evaluation, Minimum, Stop, minimise};
+use super::{ExactProcess, Predictive, Process, draw};
 use crate::kernel::Kernel;
 use crate::linalg::Matrix;
 use crate::rng::Stream;
@@ -108,39 +112,54 @@ pub struct Prediction {
     pub variance: Vec<f64>,
 }
 
-/// How log p depends on log |K̃| and the forms β_d.
-pub(super) trait Family: Clone + Debug + Send + Sync {
+/// How log p depends on log |K̃| and the forms β_d. Not to be implemented outside of this crate.
+pub trait Family: Clone + Debug + Send + Sync {
+    /// The name under which results are reported.
+    const NAME: &'static str;
+
     /// The family's own parameters on the real line; none for the Gaussian.
     fn log_parameters(&self) -> Vec<f64>;
 
     /// With other values of those.
     fn with_log_parameters(&self, log_parameters: &[f64]) -> Self;
 
+    /// log p of n numbers of one output with covariance K̃ and form β.
+    fn log_density(&self, n: f64, log_determinant: f64, form: f64) -> f64;
+
     /// log p of n elements; all outputs together.
     fn marginal(&self, n: usize, log_determinant: f64, forms: &[f64]) -> Marginal;
+
+    /// The family of further values once n elements with forms β_d are known, and what multiplies
+    /// the variance of each output.
+    fn conditioned(&self, n: usize, forms: &[f64]) -> (Self, Vec<f64>);
+
+    /// Fills `noise` with standard normals and returns what multiplies them all.
+    fn draw(&self, stream: Stream, noise: &mut [f64]) -> f64;
 }
 
 /// log p and its derivatives with respect to what it depends on.
 #[derive(Clone, Debug)]
-pub(super) struct Marginal {
-    pub(super) value: f64,
+pub struct Marginal {
+    /// log p.
+    pub value: f64,
     /// s_d = −2 ∂ log p/∂β_d.
-    pub(super) scales: Vec<f64>,
+    pub scales: Vec<f64>,
     /// With respect to the family's own parameters.
-    pub(super) gradient: Vec<f64>,
+    pub gradient: Vec<f64>,
 }
 
-/// A covariance, a family, and the units of the values.
+/// A covariance, a family, and the units of the values: see
+/// [`GaussianProcess`](super::GaussianProcess) and [`StudentTProcess`](super::StudentTProcess).
 #[derive(Clone, Debug)]
-pub(super) struct Model<F> {
-    pub(super) covariance: Covariance,
-    pub(super) family: F,
-    pub(super) means: Vec<f64>,
-    pub(super) std_devs: Vec<f64>,
+pub struct EllipticalProcess<F> {
+    covariance: Covariance,
+    pub(in crate::process) family: F,
+    means: Vec<f64>,
+    std_devs: Vec<f64>,
 }
 
-impl<F: Family> Model<F> {
-    pub(super) fn new(
+impl<F: Family> EllipticalProcess<F> {
+    pub(in crate::process) fn from_family(
         kernel: Box<dyn Kernel>,
         config: &ExactProcessConfig,
         family: F,
@@ -162,12 +181,18 @@ impl<F: Family> Model<F> {
         })
     }
 
-    pub(super) fn value_dim(&self) -> usize {
+    fn value_dim(&self) -> usize {
         self.means.len()
     }
 
-    /// All hyperparameters: kernel, noise variance, family.
-    pub(super) fn log_parameters(&self) -> Vec<f64> {
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.covariance.kernel
+    }
+
+    /// Logarithms of the kernel's hyperparameters, of the noise variance and of the family's own
+    /// (ν − 2 of the Student-t process), in the units of the scaled values.
+    pub fn log_parameters(&self) -> Vec<f64> {
         [self.covariance.log_parameters(), self.family.log_parameters()].concat()
     }
 
@@ -181,7 +206,7 @@ impl<F: Family> Model<F> {
         })
     }
 
-    pub(super) fn check(&self, set: &IndexedSet) -> Result<()> {
+    fn check(&self, set: &IndexedSet) -> Result<()> {
         let dims = [
             ("location_dim", self.covariance.location_dim, set.location_dim()),
             ("value_dim", self.value_dim(), set.value_dim()),
@@ -198,7 +223,7 @@ impl<F: Family> Model<F> {
         Ok(())
     }
 
-    pub(super) fn check_locations(&self, locations: &[f64]) -> Result<()> {
+    fn check_locations(&self, locations: &[f64]) -> Result<()> {
         let dim = self.covariance.location_dim;
         if !locations.len().is_multiple_of(dim) {
             let expected = format!("whole rows of {dim} numbers");
@@ -211,7 +236,7 @@ impl<F: Family> Model<F> {
     }
 
     /// (x − mean)/std_dev, output by output, as columns.
-    pub(super) fn scaled(&self, values: &[f64]) -> Matrix {
+    fn scaled(&self, values: &[f64]) -> Matrix {
         let mut matrix = Matrix::from_rows(self.value_dim(), values);
         for (d, (mean, std_dev)) in self.means.iter().zip(&self.std_devs).enumerate() {
             matrix.column_mut(d).iter_mut().for_each(|x| *x = (*x - mean) / std_dev);
@@ -220,25 +245,29 @@ impl<F: Family> Model<F> {
     }
 
     /// log |dx/d scaled| of one element: Σ_d log std_dev_d.
-    pub(super) fn log_scale(&self) -> f64 {
+    fn log_scale(&self) -> f64 {
         self.std_devs.iter().map(|s| s.ln()).sum()
     }
 
-    pub(super) fn solve(&self, set: &IndexedSet, storage: Matrix) -> Result<Solved> {
+    fn solve(&self, set: &IndexedSet, storage: Matrix) -> Result<Solved> {
         self.check(set)?;
         self.covariance.solve(set.locations(), self.scaled(set.values()), storage)
     }
 
-    /// log p of one set.
-    pub(super) fn log_marginal(&self, set: &IndexedSet) -> Result<f64> {
-        let solved = self.solve(set, Matrix::default())?;
-        let marginal = self.family.marginal(set.len(), solved.log_determinant, &solved.forms);
-        Ok(marginal.value - set.len() as f64 * self.log_scale())
+    /// Σ log p over independent `sets`, and its gradient with respect to
+    /// [`log_parameters`](Self::log_parameters).
+    ///
+    /// # Errors
+    ///
+    /// As [`fit`](Self::fit).
+    pub fn log_marginal_gradient(&self, sets: &[IndexedSet]) -> Result<(f64, Vec<f64>)> {
+        let found = self.evaluate(sets, &Mutex::default())?;
+        Ok((found.value, found.gradient))
     }
 
     /// Σ log p over independent sets, its gradient with respect to
     /// [`log_parameters`](Self::log_parameters), and the largest jitter.
-    pub(super) fn evaluate(
+    fn evaluate(
         &self,
         sets: &[IndexedSet],
         workspaces: &Mutex<Vec<Workspace>>,
@@ -269,8 +298,15 @@ impl<F: Family> Model<F> {
         Ok(total)
     }
 
-    /// Maximises Σ log p over the hyperparameters.
-    pub(super) fn fit(
+    /// The process with the hyperparameters, the family's own among them, that maximise Σ log p over
+    /// independent `sets`. The present ones are the first start; `stream` moves the others. The
+    /// bounds of `config` hold for all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if the sets have other dimensions or no elements, or `config` is out
+    /// of range; [`Error::NotPositiveDefinite`] if no start has a covariance with a factor.
+    pub fn fit(
         &self,
         sets: &[IndexedSet],
         config: &FitConfig,
@@ -347,5 +383,37 @@ impl<F: Family> Model<F> {
             model.std_devs[d] = if std_dev > 0.0 { std_dev } else { 1.0 };
         }
         model
+    }
+}
+
+impl<F: Family> EllipticalProcess<F> {
+    /// The law of further elements given `context`, with means and variances.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::condition`], and [`Error::NotPositiveDefinite`].
+    pub fn posterior(&self, context: &IndexedSet) -> Result<EllipticalPredictive<'_, F>> {
+        let solved = self.solve(context, Matrix::default())?;
+        let (family, widenings) = self.family.conditioned(context.len(), &solved.forms);
+        let locations = context.locations().to_vec();
+        Ok(EllipticalPredictive { process: self, family, widenings, locations, solved })
+    }
+}
+
+impl<F: Family> Process for EllipticalProcess<F> {
+    fn name(&self) -> &'static str {
+        F::NAME
+    }
+
+    fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
+        Ok(Box::new(self.posterior(context)?))
+    }
+}
+
+impl<F: Family> ExactProcess for EllipticalProcess<F> {
+    fn log_marginal(&self, set: &IndexedSet) -> Result<f64> {
+        let solved = self.solve(set, Matrix::default())?;
+        let marginal = self.family.marginal(set.len(), solved.log_determinant, &solved.forms);
+        Ok(marginal.value - set.len() as f64 * self.log_scale())
     }
 }
