@@ -52,6 +52,27 @@ impl Layers<'_> {
         self.merge().map_err(Failure::Usage)
     }
 
+    /// The setting `kind`, which says whose settings these are; `None` if no layer has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Usage`] if a layer cannot be read, or its `kind` is no text.
+    pub fn kind(&self) -> Result<Option<String>, Failure> {
+        let mut kind = None;
+        for (source, layer) in self.layers().map_err(Failure::Usage)? {
+            match layer.get("kind") {
+                None => {}
+                Some(Value::String(found)) => kind = Some(found.clone()),
+                Some(found) => {
+                    return Err(Failure::Usage(miette!(
+                        "{source}: `kind` must be text, found {found}"
+                    )));
+                }
+            }
+        }
+        Ok(kind)
+    }
+
     fn merge<C>(&self) -> Result<Resolved<C>, Report>
     where
         C: DeserializeOwned + Serialize + Default,
