@@ -11,7 +11,7 @@
 
 mod ade;
 mod config;
-mod dynamics;
+pub(super) mod dynamics;
 pub(super) mod energy;
 mod features;
 mod importance;

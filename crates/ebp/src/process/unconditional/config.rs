@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sampler_config::CloudSamplerConfig;
+use super::denoise::MOST_DIMENSIONS;
+use super::sampler_config::{CloudSamplerConfig, SamplerKind};
 use crate::point::{Activation, ContextAt, MlpConfig};
+use crate::process::Dynamics;
 use crate::{Error, Result};
 
 /// How the gradient of log Z is estimated; every result is labelled with it.
@@ -220,6 +222,10 @@ impl UnconditionalConfig {
                 return Err(Error::invalid(field, "at least 1", found));
             }
         }
+        if self.value_dim > MOST_DIMENSIONS {
+            let expected = format!("at most {MOST_DIMENSIONS}");
+            return Err(Error::invalid("value_dim", expected, self.value_dim));
+        }
         let cells = self.proposal.cell_widths.iter().map(|&width| ("proposal.cell_widths", width));
         let noises = self.score_noises.iter().map(|&noise| ("score_noises", noise));
         for (field, found) in [
@@ -284,7 +290,17 @@ impl UnconditionalConfig {
         if !(self.kl_weight >= 0.0 && self.kl_weight.is_finite()) {
             return Err(Error::invalid("kl_weight", "at least 0 and finite", self.kl_weight));
         }
-        if self.has_sampler() { self.sampler.check() } else { Ok(()) }
+        if self.has_sampler() {
+            self.sampler.check()?;
+        }
+        let has_density =
+            self.sampler.kind == SamplerKind::Flow && self.sampler.dynamics != Dynamics::Langevin;
+        if *sampler_share > 0.0 && !has_density {
+            let expected = "0 unless the sampler is a flow without Langevin steps, whose draws \
+                            have a density each";
+            return Err(Error::invalid("proposal.sampler_share", expected, sampler_share));
+        }
+        Ok(())
     }
 
     /// Whether there is a sampler to train.

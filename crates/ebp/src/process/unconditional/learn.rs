@@ -9,7 +9,8 @@ use candle_core::{Device, Tensor};
 
 use super::UnconditionalProcess;
 use super::batch::{Batch, BatchPlan};
-use super::config::Decay;
+use super::config::{CloudEstimator, Decay};
+use super::sampler::CloudDraws;
 use crate::nn::{Mode, Record, Step, TensorBatch, TensorCandidates};
 use crate::process::energy_based::latent::Gaussians;
 use crate::rng::Stream;
@@ -19,15 +20,24 @@ use crate::{Result, SetOffsets};
 const ACTIVE: f32 = 0.01;
 
 /// What importance sampling says about a batch.
-pub(super) struct Likelihood {
+struct Likelihood {
     /// Negative log-density per point, the mean over sets; in the graph.
-    pub(super) nats: Tensor,
+    nats: Tensor,
     /// Mean over sets of (Σ w)²/Σ w².
-    pub(super) effective_candidates: f64,
+    effective_candidates: f64,
     /// Share of Z within the finest cells of the set's own points.
-    pub(super) near_share: f64,
+    near_share: f64,
     /// Largest share of Z that one candidate has, the mean over sets.
-    pub(super) largest_share: f64,
+    largest_share: f64,
+}
+
+/// Places for log Z, `count` per set.
+#[derive(Default)]
+struct Candidates {
+    values: Vec<f32>,
+    log_weights: Vec<f32>,
+    is_near: Vec<bool>,
+    count: usize,
 }
 
 impl UnconditionalProcess {
@@ -47,7 +57,7 @@ impl UnconditionalProcess {
         let plan = BatchPlan {
             jitter: self.jitter(step),
             is_perturbed: self.config.perturbation.share > 0.0,
-            num_candidates: self.config.num_proposals,
+            num_candidates: self.config.num_proposals - self.num_sampled(),
         };
         let batch = Batch::new(sets, &self.config, plan, step.stream.child(0))?;
         let posterior =
@@ -59,17 +69,21 @@ impl UnconditionalProcess {
 
         let parameters = self.energy.parameters(Mode::Train)?;
         let calibrated = self.energy.calibrated(&parameters)?;
-        let likelihood = self.likelihood(&batch, &theta, &calibrated)?;
+        let sampler_loss = match self.sampler {
+            Some(_) => Some(self.train_sampler(&theta, step)?),
+            None => None,
+        };
+        let (part, likelihood) = self.estimate(&batch, &theta, &calibrated, step)?;
         // Each set's KL is shared by its own points.
         let shares = inverse_sizes(&batch.encoder_offsets)?;
         let kl_share = (&kl * shares)?.mean_all()?;
-        let loss = (&likelihood.nats + (kl_share * self.kappa(step))?)?;
+        let loss = (part + (kl_share * self.kappa(step))?)?;
         let update = self.adam.step(&loss.backward()?, self.learning_rate(step))?;
         self.average.update()?;
 
         let scalar = |tensor: &Tensor| Ok::<_, crate::Error>(f64::from(tensor.to_scalar::<f32>()?));
         let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
-        Ok(vec![
+        let mut record = vec![
             ("loss", scalar(&loss)?),
             ("nats", scalar(&likelihood.nats)?),
             ("kl", scalar(&kl.mean_all()?)?),
@@ -78,7 +92,48 @@ impl UnconditionalProcess {
             ("near_share", likelihood.near_share),
             ("largest_share", likelihood.largest_share),
             ("gradient_norm", update.gradient_norm),
-        ])
+        ];
+        record.extend(sampler_loss.map(|loss| ("sampler_loss", loss)));
+        Ok(record)
+    }
+
+    /// The likelihood part of the loss by the estimator of the settings, and what importance
+    /// sampling says, which is the same for `importance`.
+    fn estimate(
+        &self,
+        batch: &Batch,
+        theta: &Tensor,
+        calibrated: &Tensor,
+        step: &Step,
+    ) -> Result<(Tensor, Likelihood)> {
+        if self.config.estimator == CloudEstimator::Importance {
+            let sampled = match self.num_sampled() {
+                0 => None,
+                count => Some(self.sampler_draws(theta, calibrated, count, step)?),
+            };
+            let found = self.likelihood(batch, sampled.as_ref(), theta, calibrated)?;
+            return Ok((found.nats.clone(), found));
+        }
+        let part = if self.config.estimator == CloudEstimator::Ade {
+            self.adversarial_gap(batch, theta, calibrated, step)?
+        } else {
+            self.denoising_loss(batch, theta, calibrated, step.stream.child(3))?
+        };
+        let found = self.likelihood(batch, None, &theta.detach(), &calibrated.detach())?;
+        Ok((part, found))
+    }
+
+    /// How many of the proposals the learned sampler draws.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
+    fn num_sampled(&self) -> usize {
+        if self.config.estimator != CloudEstimator::Importance {
+            return 0;
+        }
+        (self.config.proposal.sampler_share * self.config.num_proposals as f64).round() as usize
     }
 
     /// Negative log-density and KL of sets that are not learned from, with θ = μ: `nats` per
@@ -103,7 +158,8 @@ impl UnconditionalProcess {
             let kl = encoded.posterior.kl_terms(&prior)?.sum(1)?;
             let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
             let calibrated = self.energy.calibrated(&parameters)?;
-            let found = self.likelihood(&batch, &encoded.posterior.mean.detach(), &calibrated)?;
+            let found =
+                self.likelihood(&batch, None, &encoded.posterior.mean.detach(), &calibrated)?;
             let weight = part.len() as f64 / sets.len() as f64;
             let here = f64::from(found.nats.to_scalar::<f32>()?);
             let shares = inverse_sizes(&batch.encoder_offsets)?;
@@ -121,24 +177,19 @@ impl UnconditionalProcess {
         ])
     }
 
-    /// The first two terms of the loss. `parameters` are those of f/τ.
-    pub(super) fn likelihood(
+    /// The first two terms of the loss. `parameters` are those of f/τ, `sampled` further
+    /// candidates of the learned sampler.
+    fn likelihood(
         &self,
         batch: &Batch,
+        sampled: Option<&CloudDraws>,
         theta: &Tensor,
         parameters: &Tensor,
     ) -> Result<Likelihood> {
         let dim = self.config.value_dim;
         let num_sets = batch.offsets.num_sets();
-        let count = batch.log_densities.len() / num_sets;
-        let log_count = (count as f32).ln();
-        let log_weights: Vec<f32> = batch
-            .candidates
-            .chunks_exact(dim)
-            .zip(&batch.log_densities)
-            .map(|(y, log_density)| self.base(y) - log_density - log_count)
-            .collect();
-        let values = Tensor::from_slice(&batch.candidates, (num_sets, count, dim), &Device::Cpu)?;
+        let Candidates { values, log_weights, is_near, count } = self.candidates(batch, sampled)?;
+        let values = Tensor::from_vec(values, (num_sets, count, dim), &Device::Cpu)?;
         let partition = self.energy.module.log_partition(&TensorCandidates {
             values: &values,
             context: Some(theta),
@@ -169,7 +220,7 @@ impl UnconditionalProcess {
             let logs: Vec<f32> = logs.map(|(f, weight)| f + weight).collect();
             let largest = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let (mut sum, mut squares, mut near) = (0.0, 0.0, 0.0);
-            for (log, is_near) in logs.iter().zip(&batch.is_near[range]) {
+            for (log, is_near) in logs.iter().zip(&is_near[range]) {
                 let weight = f64::from((log - largest).exp());
                 sum += weight;
                 squares += weight * weight;
@@ -180,6 +231,49 @@ impl UnconditionalProcess {
             found.largest_share += 1.0 / sum / num_sets as f64;
         }
         Ok(found)
+    }
+
+    /// Candidates of the grids and, if there are any, of the sampler. Each kind is an estimate of
+    /// Z, and so is their mean, weighted by their numbers.
+    fn candidates(&self, batch: &Batch, sampled: Option<&CloudDraws>) -> Result<Candidates> {
+        let dim = self.config.value_dim;
+        let num_sets = batch.offsets.num_sets();
+        let of_grids = batch.log_densities.len() / num_sets;
+        let of_sampler = sampled.map_or(0, |draws| draws.offsets.size(0));
+        let count = of_grids + of_sampler;
+        let log_count = (count as f32).ln();
+        let weigh = |(y, log_density): (&[f32], &f32)| {
+            let is_inside = y.iter().all(|x| x.abs() <= self.config.half_width);
+            if is_inside { self.base(y) - log_density - log_count } else { f32::NEG_INFINITY }
+        };
+        let Some(draws) = sampled else {
+            let rows = batch.candidates.chunks_exact(dim).zip(&batch.log_densities);
+            return Ok(Candidates {
+                log_weights: rows.map(weigh).collect(),
+                values: batch.candidates.clone(),
+                is_near: batch.is_near.clone(),
+                count,
+            });
+        };
+        let drawn = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
+        let drawn_log_densities = draws.log_density.detach().to_vec1::<f32>()?;
+        let mut all = Candidates { count, ..Candidates::default() };
+        for set in 0..num_sets {
+            let grids = set * of_grids..(set + 1) * of_grids;
+            let sampler = set * of_sampler..(set + 1) * of_sampler;
+            all.is_near.extend(&batch.is_near[grids.clone()]);
+            all.is_near.extend(std::iter::repeat_n(false, of_sampler));
+            for (values, log_densities, rows) in [
+                (&batch.candidates, &batch.log_densities, grids),
+                (&drawn, &drawn_log_densities, sampler),
+            ] {
+                let values = &values[rows.start * dim..rows.end * dim];
+                let pairs = values.chunks_exact(dim).zip(&log_densities[rows]);
+                all.log_weights.extend(pairs.map(weigh));
+                all.values.extend_from_slice(values);
+            }
+        }
+        Ok(all)
     }
 
     /// The mean of f/τ over the points of each set, `[sets]`.

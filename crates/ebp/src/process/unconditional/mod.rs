@@ -6,18 +6,27 @@
 //!
 //! Given θ the points are independent, so the process is exchangeable and consistent for every n.
 //! A training step (`learn.rs`) encodes sets (`encoder.rs`), draws θ and estimates the gradient of
-//! log Z with candidates around the set's own points (`proposal.rs`). Points of a given θ are drawn
+//! log Z with candidates around the set's own points (`proposal.rs`), by the paper's learned
+//! sampler (`ade.rs`, `sampler.rs`), or not at all (`score_matching.rs`). Points of a given θ are drawn
 //! by importance resampling on a grid and Langevin steps (`points.rs`); θ of new sets by a Gaussian
-//! fitted to the codes of the training sets (`codes.rs`).
+//! fitted to the codes of the training sets (`codes.rs`). Sets are scored (`score.rs`) and denoised
+//! (`denoise.rs`) by the same energy.
 
+mod ade;
 mod batch;
+mod block;
 mod codes;
 mod config;
+mod denoise;
 mod encoder;
+mod flow;
 mod learn;
 mod points;
 mod proposal;
+mod sampler;
 mod sampler_config;
+mod score;
+mod score_matching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +34,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use self::encoder::Encoder;
+use self::sampler::CloudSampler;
 use super::energy_based::energy::{Energy, EnergyParts};
 use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters};
 use crate::point::{PointBackend, PointMlp};
@@ -34,8 +44,10 @@ pub use codes::{GaussianCodes, LatentCodes};
 pub use config::{
     CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig, UnconditionalConfig,
 };
+pub use denoise::DenoiseSettings;
 pub use points::{DrawReport, DrawSettings, PointMethod};
 pub use sampler_config::{CloudSamplerConfig, NoiseSchedule, SamplerKind};
+pub use score::SetScore;
 
 /// An energy-based process over sets of points, with its optimiser.
 ///
@@ -48,6 +60,8 @@ pub struct UnconditionalProcess {
     energy: Energy,
     adam: Adam,
     average: MovingAverage,
+    /// For the estimator `ade` and for proposals.
+    sampler: Option<(CloudSampler, Adam)>,
 }
 
 impl UnconditionalProcess {
@@ -79,7 +93,15 @@ impl UnconditionalProcess {
         };
         let adam = Adam::new(&model, settings)?;
         let average = MovingAverage::new(&model, config.average_decay)?;
-        Ok(Self { config, parameters, encoder, energy, adam, average })
+        let sampler = if config.has_sampler() {
+            let group = parameters.group("sampler");
+            let sampler = CloudSampler::new(&config, &group)?;
+            let settings = AdamConfig { beta1: config.sampler.beta1, ..settings };
+            Some((sampler, Adam::new(&group, settings)?))
+        } else {
+            None
+        };
+        Ok(Self { config, parameters, encoder, energy, adam, average, sampler })
     }
 
     /// The settings.
@@ -121,8 +143,12 @@ impl UnconditionalProcess {
             ("adam", self.adam.export()?),
             ("average", self.average.export()?),
         ];
+        let sampler = match &self.sampler {
+            Some((_, adam)) => adam.export()?,
+            None => BTreeMap::new(),
+        };
         let mut state = BTreeMap::new();
-        for (part, tensors) in parts {
+        for (part, tensors) in parts.into_iter().chain([("sampler_adam", sampler)]) {
             state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
         }
         Ok(state)
@@ -148,6 +174,9 @@ impl UnconditionalProcess {
                 .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
         };
         let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
+        if let Some((_, optimiser)) = &mut self.sampler {
+            optimiser.import(&take("sampler_adam")?)?;
+        }
         if let Some(part) = parts.keys().next() {
             return Err(Error::invalid("state", "the parts of this estimator", part));
         }
