@@ -11,6 +11,7 @@ pub(crate) use self::metric::{
     CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
 };
 use crate::command::bench::{Case, NamedSize};
+use crate::command::classify::ClassifyArguments;
 use crate::command::data::DataArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Distance(DistanceArguments),
     /// Compare a collection of generated sets with real ones
     Metrics(MetricsArguments),
+    /// Read classes off features with a linear support vector machine
+    Classify(ClassifyArguments),
     /// Bring data in, look at it, and draw built-in shapes
     Data(DataArguments),
 }

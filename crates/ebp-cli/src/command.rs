@@ -1,6 +1,7 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+pub(crate) mod classify;
 mod cloud_model;
 mod clouds;
 pub(crate) mod data;
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Bench(bench) => bench::run(bench),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
+        Command::Classify(classify) => classify::run(&classify),
         Command::Data(data) => data::run(data),
     }
 }

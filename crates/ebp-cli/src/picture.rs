@@ -7,10 +7,12 @@
 mod axis;
 mod canvas;
 mod colour;
+pub(crate) mod confusion;
 pub(crate) mod contact_sheet;
 mod font;
 mod frame;
 pub(crate) mod heat_map;
+pub(crate) mod histogram;
 pub(crate) mod line_plot;
 
 use std::path::Path;

@@ -12,7 +12,7 @@
 use crate::rng::Stream;
 
 /// How often the metric is computed again.
-pub(super) const NUM_RESAMPLES: u32 = 1000;
+pub(in crate::metric) const NUM_RESAMPLES: u32 = 1000;
 /// The share of resampled values on each side of the interval.
 const TAIL: f64 = 0.025;
 
@@ -28,7 +28,7 @@ pub struct Estimate {
 }
 
 /// `count` indices below `count`, with replacement.
-pub(super) fn draw(stream: Stream, number: u32, count: usize) -> Vec<usize> {
+pub(in crate::metric) fn draw(stream: Stream, number: u32, count: usize) -> Vec<usize> {
     let mut uniforms = vec![0.0_f32; count];
     stream.fill_uniform(number, 0, &mut uniforms);
     uniforms.iter().map(|&u| scale(u, count)).collect()
@@ -54,7 +54,11 @@ pub(super) fn mean_estimate(units: &[f64], stream: Stream, range: (f64, f64)) ->
 }
 
 /// A value with the interval of its resampled values.
-pub(super) fn estimate(value: f64, mut resampled: Vec<f64>, range: (f64, f64)) -> Estimate {
+pub(in crate::metric) fn estimate(
+    value: f64,
+    mut resampled: Vec<f64>,
+    range: (f64, f64),
+) -> Estimate {
     resampled.sort_by(f64::total_cmp);
     let shift = value - resampled.iter().sum::<f64>() / resampled.len() as f64;
     let cut =

@@ -17,7 +17,7 @@
 //!
 //! Pairs that were computed can be kept in a folder, and a run that was killed goes on from there.
 
-mod bootstrap;
+pub(in crate::metric) mod bootstrap;
 mod jensen_shannon;
 mod neighbours;
 mod pairs;

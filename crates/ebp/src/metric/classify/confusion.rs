@@ -1,0 +1,95 @@
+//! Which classes were taken for which.
+
+use crate::{Error, Result};
+
+/// Counts of (true class, predicted class).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confusion {
+    num_classes: usize,
+    counts: Vec<u64>,
+}
+
+impl Confusion {
+    /// Nothing counted yet.
+    pub fn new(num_classes: usize) -> Self {
+        Self { num_classes, counts: vec![0; num_classes * num_classes] }
+    }
+
+    /// Counts pairs of a true and a predicted class.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a class is not below the number of classes.
+    pub fn add(&mut self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Result<()> {
+        for (truth, predicted) in pairs {
+            if truth.max(predicted) >= self.num_classes {
+                let expected = format!("below num_classes {}", self.num_classes);
+                return Err(Error::invalid("class", expected, truth.max(predicted)));
+            }
+            self.counts[truth * self.num_classes + predicted] += 1;
+        }
+        Ok(())
+    }
+
+    /// How many classes.
+    pub fn num_classes(&self) -> usize {
+        self.num_classes
+    }
+
+    /// How often `truth` was taken for `predicted`; 0 for classes there are not.
+    pub fn count(&self, truth: usize, predicted: usize) -> u64 {
+        let is_inside = truth.max(predicted) < self.num_classes;
+        if is_inside { self.counts[truth * self.num_classes + predicted] } else { 0 }
+    }
+
+    /// All items.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Items on the diagonal.
+    pub fn correct(&self) -> u64 {
+        (0..self.num_classes).map(|class| self.count(class, class)).sum()
+    }
+
+    /// The share of items on the diagonal; NaN of no items.
+    pub fn accuracy(&self) -> f64 {
+        self.correct() as f64 / self.total() as f64
+    }
+
+    /// The standard error of the accuracy of independent items: √(a(1 − a)/n).
+    pub fn accuracy_std_error(&self) -> f64 {
+        let accuracy = self.accuracy();
+        (accuracy * (1.0 - accuracy) / self.total() as f64).sqrt()
+    }
+
+    /// Of the items of a class, the share that was found; NaN if there are none.
+    pub fn recall(&self, class: usize) -> f64 {
+        let all: u64 = (0..self.num_classes).map(|other| self.count(class, other)).sum();
+        self.count(class, class) as f64 / all as f64
+    }
+
+    /// Of what was taken for a class, the share that is of it; NaN if there is nothing.
+    pub fn precision(&self, class: usize) -> f64 {
+        let all: u64 = (0..self.num_classes).map(|other| self.count(other, class)).sum();
+        self.count(class, class) as f64 / all as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_the_table() {
+        let mut confusion = Confusion::new(2);
+        // Three of class 0, one taken for 1; one of class 1, found.
+        confusion.add([(0, 0), (0, 0), (0, 1), (1, 1)]).unwrap();
+        assert_eq!((confusion.total(), confusion.correct()), (4, 3));
+        assert_eq!(confusion.accuracy(), 0.75);
+        assert_eq!((confusion.recall(0), confusion.recall(1)), (2.0 / 3.0, 1.0));
+        assert_eq!((confusion.precision(0), confusion.precision(1)), (1.0, 0.5));
+        assert!(confusion.add([(0, 2)]).is_err());
+        assert_eq!(confusion.count(5, 0), 0);
+    }
+}
