@@ -13,10 +13,13 @@ pub(crate) use self::metric::{
 use crate::command::bench::{Case, NamedSize};
 use crate::command::classify::ClassifyArguments;
 use crate::command::data::DataArguments;
+use crate::command::denoise::DenoiseArguments;
+use crate::command::encode::EncodeArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
 use crate::command::sample::SampleArguments;
+use crate::command::score::ScoreArguments;
 use crate::command::train::TrainArguments;
 
 /// Energy-based processes: probability models for sets.
@@ -36,6 +39,12 @@ pub(crate) enum Command {
     Predict(PredictArguments),
     /// Draw new clouds from a trained model
     Sample(SampleArguments),
+    /// Say how likely clouds and their points are
+    Score(ScoreArguments),
+    /// Clean a noisy cloud
+    Denoise(DenoiseArguments),
+    /// Turn clouds into features
+    Encode(EncodeArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper

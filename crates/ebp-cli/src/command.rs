@@ -5,12 +5,15 @@ pub(crate) mod classify;
 mod cloud_model;
 mod clouds;
 pub(crate) mod data;
+pub(crate) mod denoise;
 mod distance;
+pub(crate) mod encode;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
+pub(crate) mod score;
 pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
@@ -22,6 +25,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
         Command::Sample(sample) => sample::run(&sample),
+        Command::Score(score) => score::run(&score),
+        Command::Denoise(denoise) => denoise::run(&denoise),
+        Command::Encode(encode) => encode::run(&encode),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

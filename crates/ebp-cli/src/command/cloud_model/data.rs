@@ -11,6 +11,7 @@ use ebp::process::UnconditionalConfig;
 use ebp::rng::Stream;
 use miette::miette;
 
+use super::input::standardised;
 use super::settings::{CloudDataSettings, CloudSettings};
 use crate::failure::Failure;
 
@@ -154,10 +155,4 @@ fn select(all: &Clouds, members: &[usize]) -> Result<Clouds, Failure> {
     let sizes = members.iter().map(|&set| all.offsets().size(set));
     let names = members.iter().map(|&set| all.names()[set].clone()).collect();
     Ok(Clouds::new(all.dim(), points, SetOffsets::from_sizes(sizes)?, names)?)
-}
-
-fn standardised(clouds: &Clouds, affine: &Affine) -> Result<Clouds, Failure> {
-    let mut points = clouds.points().to_vec();
-    affine.apply(&mut points);
-    Ok(Clouds::new(clouds.dim(), points, clouds.offsets().clone(), clouds.names().to_vec())?)
 }
