@@ -147,6 +147,16 @@ pub enum Error {
         /// What stands there, shortened.
         found: String,
     },
+    /// The GPU, its driver or one of its libraries is missing or failed.
+    #[error("cannot {action}: {reason}; {remedy}")]
+    Device {
+        /// What was tried.
+        action: &'static str,
+        /// What the driver said.
+        reason: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),
