@@ -12,10 +12,12 @@ pub(crate) use self::metric::{
 };
 use crate::command::bench::{Case, NamedSize};
 use crate::command::data::DataArguments;
+use crate::command::doctor::DoctorArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
 use crate::command::train::TrainArguments;
+use crate::device::DeviceArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
+    /// What this machine has, what will be used, and why
+    Doctor(DoctorArguments),
     /// Measure how far two sets of points are apart
     Distance(DistanceArguments),
     /// Compare a collection of generated sets with real ones
@@ -123,9 +127,8 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_enum, default_value_t = ContextAtName::First, help_heading = "Sizes")]
     pub(crate) context_at: ContextAtName,
 
-    /// Where to compute
-    #[arg(long, value_enum, default_value_t = DeviceName::Auto)]
-    pub(crate) device: DeviceName,
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
 
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = number_of_threads)]
@@ -194,18 +197,6 @@ impl From<ContextAtName> for ContextAt {
             ContextAtName::Every => Self::EveryLayer,
         }
     }
-}
-
-/// A device by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DeviceName {
-    /// The fastest device there is: for now the CPU
-    Auto,
-    /// The CPU
-    Cpu,
-    /// Known by name so that asking for it gets a better answer than a list
-    #[value(hide = true)]
-    Cuda,
 }
 
 /// An instruction set by name.

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 mod clouds;
 pub(crate) mod data;
 mod distance;
+pub(crate) mod doctor;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),
+        Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
         Command::Data(data) => data::run(data),

@@ -13,6 +13,7 @@ use miette::miette;
 
 pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
 use crate::config::{Layers, PRESETS};
+use crate::device::DeviceArguments;
 use crate::failure::Failure;
 
 const HELP: &str = "\
@@ -58,6 +59,9 @@ pub(crate) struct TrainArguments {
     /// Begin again in the place of the run in the folder
     #[arg(long, conflicts_with = "resume")]
     force: bool,
+
+    #[command(flatten)]
+    device: DeviceArguments,
 
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]

@@ -11,6 +11,7 @@
 //!
 //! For piecewise linear σ the network's Hessian vanishes and no pass is made. A backend with its
 //! own fused passes, such as the CPU's, does not need this.
+#![allow(clippy::cast_possible_truncation, reason = "sums are rounded to f32, steps are few")]
 
 use super::mover::Mover;
 use super::{

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::device::{Buffer, Device, flat, launch};
 use super::network::{Keep, Network, Rows};
-use super::values::value_part;
+use super::values::{append, value_part};
 use crate::Result;
 use crate::point::{
     CandidateValues, Candidates, Gradients, LogPartition, LogWeights, PointMlp, Wanted,
@@ -104,8 +104,8 @@ pub(super) fn log_partition(
         };
         let (omega, mode) = (part.log_weights.at(0), part.mode);
         launch!(device, log_sum_exp, grid, f.at(0), omega, out.at(0), k as u32, mode)?;
-        result.log_partition.extend(device.download(&out)?);
-        result.values.extend(device.download(&f)?);
+        append(&mut result.log_partition, device.download(&out)?);
+        append(&mut result.values, device.download(&f)?);
     }
     Ok(result)
 }
@@ -160,7 +160,7 @@ pub(super) fn log_partition_backward(
                 dx as u32
             )?;
         } else {
-            elements.extend(value_part(device.download(&back)?, d, dx));
+            append(&mut elements, value_part(device.download(&back)?, d, dx));
         }
     }
     let mut gradients = network.finish(sums)?;

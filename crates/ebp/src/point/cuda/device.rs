@@ -1,5 +1,6 @@
 //! The GPU: its context, its compiled kernels, its memory and its matrix products.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,9 +11,12 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::{self, CompileOptions};
 
-use super::Precision;
+use super::staging::Staging;
+use super::{Precision, fused};
 use crate::{Error, Result};
 
+/// Stands before every other source.
+pub(super) const COMMON: &str = include_str!("common.cu");
 const SOURCE: &str = include_str!("kernels.cu");
 
 /// The kernels of `kernels.cu`, by name.
@@ -24,7 +28,7 @@ macro_rules! kernels {
 
         impl Kernels {
             fn load(context: &Arc<CudaContext>) -> Result<Self> {
-                let module = compile(context, SOURCE, &[])?;
+                let module = compile(context, &[COMMON, SOURCE].concat(), &[])?;
                 Ok(Self { $($name: module
                     .load_function(stringify!($name))
                     .map_err(|error| driver("load a kernel", error))?,)* })
@@ -45,6 +49,7 @@ kernels!(
     set_sums,
     set_dots,
     column_sums,
+    name_sets,
     spread,
     pool_max,
     scatter,
@@ -66,6 +71,11 @@ pub(super) struct Device {
     pub(super) kernels: Kernels,
     blas: CudaBlas,
     pub(super) precision: Precision,
+    /// Kernels of dynamics, by the widths they are compiled for.
+    pub(super) fused: RefCell<fused::Cache>,
+    staging: RefCell<Staging>,
+    /// Multiprocessors.
+    pub(super) num_processors: usize,
     /// Bytes that one operation may hold at once; larger batches go in chunks of rows.
     pub(super) budget: usize,
 }
@@ -80,7 +90,7 @@ impl fmt::Debug for Device {
 #[derive(Debug)]
 pub(super) struct Buffer<T = f32> {
     /// Frees the memory when dropped.
-    slice: Option<CudaSlice<T>>,
+    _owner: Option<CudaSlice<T>>,
     pointer: u64,
     length: usize,
 }
@@ -88,7 +98,7 @@ pub(super) struct Buffer<T = f32> {
 impl<T> Buffer<T> {
     /// An absent array: kernels see a null pointer.
     pub(super) fn none() -> Self {
-        Self { slice: None, pointer: 0, length: 0 }
+        Self { _owner: None, pointer: 0, length: 0 }
     }
 
     /// The address of entry `index`.
@@ -194,9 +204,22 @@ impl Device {
         let stream = context.default_stream();
         keep_freed_memory(&context)?;
         let kernels = Kernels::load(&context)?;
-        let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| blas_error(&error))?;
+        let blas = CudaBlas::new(Arc::clone(&stream)).map_err(blas_error)?;
         let total = context.total_mem().map_err(|error| driver("ask for its memory", error))?;
-        Ok(Self { context, stream, kernels, blas, precision, budget: total / 4 })
+        let processors = context
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(|error| driver("count its processors", error))?;
+        Ok(Self {
+            fused: RefCell::default(),
+            staging: RefCell::new(Staging::new(&context)?),
+            num_processors: usize::try_from(processors).unwrap_or(1),
+            context,
+            stream,
+            kernels,
+            blas,
+            precision,
+            budget: total / 4,
+        })
     }
 
     /// Memory for `length` numbers, not initialised.
@@ -225,29 +248,19 @@ impl Device {
     }
 
     pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
-        if values.is_empty() {
-            return Ok(Buffer::none());
-        }
-        let slice = self
-            .stream
-            .clone_htod(values)
-            .map_err(|error| driver("copy numbers to the GPU", error))?;
-        Ok(Self::own(&self.stream, slice))
+        let buffer = self.buffer::<T>(values.len())?;
+        self.staging.borrow_mut().send(&self.stream, values, buffer.pointer)?;
+        Ok(buffer)
     }
 
     pub(super) fn download<T: DeviceRepr>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
-        match &buffer.slice {
-            None => Ok(Vec::new()),
-            Some(slice) => {
-                self.stream.clone_dtoh(slice).map_err(|error| driver("copy numbers back", error))
-            }
-        }
+        self.staging.borrow_mut().fetch(&self.stream, buffer.pointer, buffer.length)
     }
 
     fn own<T: DeviceRepr>(stream: &Arc<CudaStream>, slice: CudaSlice<T>) -> Buffer<T> {
         let pointer = slice.device_ptr(stream).0;
         let length = slice.len();
-        Buffer { slice: Some(slice), pointer, length }
+        Buffer { _owner: Some(slice), pointer, length }
     }
 
     /// out [m, n] = left [m, k] · right [k, n] (+ out, if `adds`), all row-major as read.
@@ -260,19 +273,6 @@ impl Device {
         precision: Precision,
     ) -> Result<()> {
         // Column-major, the library's order, sees every matrix transposed: outᵀ = rightᵀ · leftᵀ.
-        let order = |operand: Operand| match operand.is_transposed {
-            false => blas_sys::cublasOperation_t::CUBLAS_OP_N,
-            true => blas_sys::cublasOperation_t::CUBLAS_OP_T,
-        };
-        let compute = match precision {
-            Precision::F32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-            Precision::Tf32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-            Precision::Bf16 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF,
-        };
-        let int = |size: usize| {
-            i32::try_from(size)
-                .map_err(|_| Error::invalid("batch", "below 2^31 numbers a side", size))
-        };
         let (one, beta) = (1.0_f32, if adds { 1.0_f32 } else { 0.0 });
         let single = blas_sys::cudaDataType_t::CUDA_R_32F;
         // SAFETY: addresses are those of live buffers of at least these sizes; callers pass
@@ -296,11 +296,87 @@ impl Device {
                 out as *mut _,
                 single,
                 int(n)?,
-                compute,
+                compute_type(precision),
                 blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
             )
         }
-        .map_err(|error| blas_error(&error))
+        .map_err(blas_error)
+    }
+
+    /// out [n, k] += gᵀ a, with g [rows, n] and a [rows, k]. Sums over many rows are taken in
+    /// blocks, which are added up in f64: one long sum in f32 would lose digits, and blocks also
+    /// keep the whole GPU busy.
+    pub(super) fn sum_of_products(
+        &self,
+        (n, k, rows): (usize, usize, usize),
+        (g, a): (u64, u64),
+        out: u64,
+        precision: Precision,
+    ) -> Result<()> {
+        let block = rows.div_ceil(128).next_multiple_of(512);
+        let blocks = rows / block;
+        if blocks < 2 {
+            let (left, right) = (transposed(g, n), plain(a, k));
+            return self.product((n, k, rows), left, right, (out, true), precision);
+        }
+        let parts = self.buffer::<f32>(blocks * n * k)?;
+        self.batched(
+            (n, k, block),
+            (transposed(g, n), block * n),
+            (plain(a, k), block * k),
+            parts.at(0),
+            (blocks, precision),
+        )?;
+        launch!(self, column_sums, flat(n * k), parts.at(0), out, blocks as u32, (n * k) as u32)?;
+        let done = blocks * block;
+        if done < rows {
+            let left = transposed(g + (done * n * 4) as u64, n);
+            let right = plain(a + (done * k * 4) as u64, k);
+            self.product((n, k, rows - done), left, right, (out, true), precision)?;
+        }
+        Ok(())
+    }
+
+    /// Products of equally spaced matrices: out[i] [m, n] = left[i] [m, k] · right[i] [k, n].
+    fn batched(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        (left, left_step): (Operand, usize),
+        (right, right_step): (Operand, usize),
+        out: u64,
+        (count, precision): (usize, Precision),
+    ) -> Result<()> {
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let single = blas_sys::cudaDataType_t::CUDA_R_32F;
+        // SAFETY: as in `product`, for each of the matrices.
+        unsafe {
+            blas::gemm_strided_batched_ex(
+                *self.blas.handle(),
+                order(right),
+                order(left),
+                int(n)?,
+                int(m)?,
+                int(k)?,
+                (&raw const one).cast(),
+                right.address as *const _,
+                single,
+                int(right.stride)?,
+                right_step as i64,
+                left.address as *const _,
+                single,
+                int(left.stride)?,
+                left_step as i64,
+                (&raw const zero).cast(),
+                out as *mut _,
+                single,
+                int(n)?,
+                (m * n) as i64,
+                int(count)?,
+                compute_type(precision),
+                blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(blas_error)
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
@@ -308,7 +384,29 @@ impl Device {
     }
 }
 
-fn blas_error(error: &cudarc::cublas::result::CublasError) -> Error {
+/// How the library reads an operand.
+fn order(operand: Operand) -> blas_sys::cublasOperation_t {
+    if operand.is_transposed {
+        blas_sys::cublasOperation_t::CUBLAS_OP_T
+    } else {
+        blas_sys::cublasOperation_t::CUBLAS_OP_N
+    }
+}
+
+fn compute_type(precision: Precision) -> blas_sys::cublasComputeType_t {
+    match precision {
+        Precision::F32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        Precision::Tf32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+        Precision::Bf16 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF,
+    }
+}
+
+fn int(size: usize) -> Result<i32> {
+    i32::try_from(size)
+        .map_err(|_too_large| Error::invalid("batch", "below 2^31 numbers a side", size))
+}
+
+fn blas_error(error: cudarc::cublas::result::CublasError) -> Error {
     Error::Device {
         action: "multiply matrices",
         reason: format!("{error:?}"),

@@ -1,8 +1,11 @@
 //! Langevin and leapfrog steps; elements stay on the GPU from the first to the last.
 
+use std::sync::Arc;
+
 use super::device::{Buffer, Device, flat, launch};
+use super::fused;
 use super::network::{Chunk, Keep, Network, Rows};
-use super::values::prepare;
+use super::values::{append, prepare};
 use crate::Result;
 use crate::point::{
     Bounds, Clip, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Motion, PointBatch, PointMlp,
@@ -48,6 +51,13 @@ struct Moving<'a, 'n> {
     fixed: Buffer<u8>,
     d: usize,
     dx: usize,
+}
+
+/// What a fused run needs beside the chunk.
+struct Fused<'a> {
+    step_sizes: &'a [f32],
+    noise_scales: &'a [f32],
+    key: [u32; 2],
 }
 
 /// Where a chunk ended.
@@ -116,23 +126,59 @@ impl<'a, 'n> Moving<'a, 'n> {
         Ok(End { elements, values: device.download(&values)?, score })
     }
 
-    /// Adds ⟨a, b⟩ of every set to `out`, whose sets are `stride` apart.
-    fn dots(&self, a: u64, b: u64, out: u64, stride: usize) -> Result<()> {
+    /// All steps in one kernel.
+    fn fused(
+        &self,
+        kernel: &(fused::Key, Arc<fused::Compiled>),
+        chunk: &Chunk,
+        part: &Fused<'_>,
+        [momentum, drifts, velocities]: [&Buffer; 3],
+    ) -> Result<End> {
+        let device = self.network.device;
+        let values = device.buffer::<f32>(self.rows.count)?;
+        let score = device.buffer::<f32>(self.len())?;
+        let steps = fused::Steps {
+            chunk,
+            elements: &self.rows.elements,
+            momentum,
+            fixed: &self.fixed,
+            motion: self.motion,
+            step_sizes: part.step_sizes,
+            noise_scales: part.noise_scales,
+            key: part.key,
+            drifts,
+            velocities,
+            values: &values,
+            score: &score,
+        };
+        fused::run(self.network, kernel, &steps)?;
+        let elements = device.download(&self.rows.elements)?;
+        Ok(End { elements, values: device.download(&values)?, score })
+    }
+
+    /// Adds ⟨a, b⟩ of every set and step to `out`, `[sets, steps]`. Each of a and b is an address
+    /// and how far apart its steps lie.
+    fn dots(&self, a: (u64, usize), b: (u64, usize), (out, steps): (u64, usize)) -> Result<()> {
         let grid = LaunchConfig {
-            grid_dim: (self.rows.num_sets as u32, 1, 1),
+            grid_dim: (self.rows.num_sets as u32, steps as u32, 1),
             block_dim: (256, 1, 1),
             shared_mem_bytes: 0,
         };
+        if steps == 0 {
+            return Ok(());
+        }
         launch!(
             self.network.device,
             set_dots,
             grid,
-            a,
-            b,
+            a.0,
+            a.1 as u64,
+            b.0,
+            b.1 as u64,
             self.rows.starts.at(0),
             out,
             self.rows.first_set as u32,
-            stride as u32,
+            steps as u32,
             self.dx as u32
         )
     }
@@ -152,48 +198,53 @@ pub(super) fn langevin(
         device.zeros(num_sets * steps)?,
     ];
     let [kinetic, final_alignment, kinetic_alignment] = &sums;
-    let [key0, key1] = settings.noise.key();
+    let key = settings.noise.key();
+    let kernel = fused::find(device, mlp.shape(), false)?;
     let (mut elements, mut values, mut score) = (Vec::new(), Vec::new(), Vec::new());
     for chunk in &parts {
         let moving = Moving::new(&network, batch, &settings.motion, chunk)?;
         let length = moving.len();
         let drifts = device.buffer::<f32>(length * steps)?;
         let velocities = device.buffer::<f32>(length * steps)?;
-        for (step, (&eta, &noise)) in
-            settings.step_sizes.iter().zip(settings.noise_scales).enumerate()
-        {
-            let (gradient, _) = moving.gradient()?;
-            launch!(
-                device,
-                langevin_step,
-                flat(moving.rows.count),
-                moving.rows.elements.at(0),
-                gradient.at(0),
-                moving.fixed.at(0),
-                moving.motion,
-                drifts.at(step * length),
-                velocities.at(step * length),
-                moving.rows.count as u64,
-                moving.d as u32,
-                moving.dx as u32,
-                chunk.rows.start as u64,
-                eta,
-                noise,
-                step as u32,
-                key0,
-                key1
-            )?;
-        }
-        let end = moving.end()?;
-        for step in 0..steps {
-            let (g, v) = (drifts.at(step * length), velocities.at(step * length));
-            moving.dots(v, v, kinetic.at(step), steps)?;
-            moving.dots(end.score.at(0), g, final_alignment.at(step), steps)?;
-            moving.dots(v, g, kinetic_alignment.at(step), steps)?;
-        }
-        elements.extend(end.elements);
-        values.extend(end.values);
-        score.extend(device.download(&end.score)?);
+        let end = if let Some(kernel) = &kernel {
+            let part =
+                Fused { step_sizes: settings.step_sizes, noise_scales: settings.noise_scales, key };
+            moving.fused(kernel, chunk, &part, [&Buffer::none(), &drifts, &velocities])?
+        } else {
+            for (step, (&eta, &noise)) in
+                settings.step_sizes.iter().zip(settings.noise_scales).enumerate()
+            {
+                let (gradient, _) = moving.gradient()?;
+                launch!(
+                    device,
+                    langevin_step,
+                    flat(moving.rows.count),
+                    moving.rows.elements.at(0),
+                    gradient.at(0),
+                    moving.fixed.at(0),
+                    moving.motion,
+                    drifts.at(step * length),
+                    velocities.at(step * length),
+                    moving.rows.count as u64,
+                    moving.d as u32,
+                    moving.dx as u32,
+                    chunk.rows.start as u64,
+                    eta,
+                    noise,
+                    step as u32,
+                    key[0],
+                    key[1]
+                )?;
+            }
+            moving.end()?
+        };
+        let (g, v) = ((drifts.at(0), length), (velocities.at(0), length));
+        moving.dots(v, v, (kinetic.at(0), steps))?;
+        moving.dots((end.score.at(0), 0), g, (final_alignment.at(0), steps))?;
+        moving.dots(v, g, (kinetic_alignment.at(0), steps))?;
+        append(&mut elements, end.elements);
+        append(&mut values, end.values);
+        append(&mut score, device.download(&end.score)?);
     }
     Ok(LangevinRun {
         elements,
@@ -214,6 +265,7 @@ pub(super) fn leapfrog(
 ) -> Result<LeapfrogRun> {
     let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
     let kinetic = device.zeros::<f32>(batch.offsets.num_sets())?;
+    let kernel = fused::find(device, mlp.shape(), true)?;
     let (mut elements, mut momenta) = (Vec::new(), Vec::new());
     let (mut values, mut score) = (Vec::new(), Vec::new());
     for chunk in &parts {
@@ -221,8 +273,16 @@ pub(super) fn leapfrog(
         let (length, dx) = (moving.len(), moving.dx);
         let v = device.upload(&momentum[chunk.rows.start * dx..chunk.rows.end * dx])?;
         let g = device.buffer::<f32>(length)?;
-        for &eta in settings.step_sizes {
-            for moves in [1_i32, 0] {
+        let end = if let Some(kernel) = &kernel {
+            let none = vec![0.0; settings.step_sizes.len()];
+            let part = Fused { step_sizes: settings.step_sizes, noise_scales: &none, key: [0; 2] };
+            moving.fused(kernel, chunk, &part, [&v, &Buffer::none(), &Buffer::none()])?
+        } else {
+            // The drift at a place ends one step and begins the next.
+            let steps = settings.step_sizes;
+            for number in 0..=steps.len() {
+                let ended = if number == 0 { 0.0 } else { steps[number - 1] };
+                let begun = steps.get(number).copied();
                 let (gradient, _) = moving.gradient()?;
                 launch!(
                     device,
@@ -237,12 +297,13 @@ pub(super) fn leapfrog(
                     moving.rows.count as u64,
                     moving.d as u32,
                     dx as u32,
-                    eta,
-                    moves
+                    ended,
+                    begun.unwrap_or(0.0),
+                    i32::from(begun.is_some())
                 )?;
             }
-        }
-        let end = moving.end()?;
+            moving.end()?
+        };
         let counted = device.buffer::<f32>(length)?;
         launch!(
             device,
@@ -254,11 +315,12 @@ pub(super) fn leapfrog(
             moving.rows.count as u64,
             dx as u32
         )?;
-        moving.dots(counted.at(0), counted.at(0), kinetic.at(0), 1)?;
-        elements.extend(end.elements);
-        momenta.extend(device.download(&v)?);
-        values.extend(end.values);
-        score.extend(device.download(&end.score)?);
+        let counted = (counted.at(0), 0);
+        moving.dots(counted, counted, (kinetic.at(0), 1))?;
+        append(&mut elements, end.elements);
+        append(&mut momenta, device.download(&v)?);
+        append(&mut values, end.values);
+        append(&mut score, device.download(&end.score)?);
     }
     let kinetic = device.download(&kinetic)?;
     Ok(LeapfrogRun { elements, momentum: momenta, values, score, kinetic })

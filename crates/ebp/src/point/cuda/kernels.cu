@@ -1,31 +1,10 @@
 // What is not a matrix product: activations, sums over sets, pools, log-partitions, steps.
 //
 // Rows are elements; `set` names each row's set. Sums run in a fixed order, so results do not
-// change from run to run. Random numbers repeat the arithmetic of rng.rs bit by bit: every
-// multiplication and addition is rounded on its own (never fused).
-
-typedef unsigned int u32;
-typedef unsigned long long u64;
+// change from run to run. common.cu stands before this file.
 
 #define GRID(i, count) \
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
-
-// Activations: 0 identity, 1 rectifier with a leak, 2 SiLU, 3 softplus, 4 tanh.
-__device__ __forceinline__ void activation(int kind, float leak, float z, float &a, float &s, float &c) {
-    c = 0.0f;
-    if (kind == 0) { a = z; s = 1.0f; return; }
-    if (kind == 1) { s = z > 0.0f ? 1.0f : leak; a = z > 0.0f ? z : leak * z; return; }
-    if (kind == 4) { a = tanhf(z); s = 1.0f - a * a; c = -2.0f * a * s; return; }
-    float e = __expf(-fabsf(z));
-    float r = 1.0f / (1.0f + e);
-    float p = z >= 0.0f ? r : e * r;          // sigmoid(z)
-    float q = z >= 0.0f ? e * r : r;          // sigmoid(-z)
-    if (kind == 2) {
-        a = z * p; s = p * (1.0f + z * q); c = p * q * (2.0f + z * (1.0f - 2.0f * p));
-    } else {
-        a = fmaxf(z, 0.0f) + log1pf(e); s = p; c = p * q;
-    }
-}
 
 // z = product + shift of the row's set; writes a = σ(z) in place, and σ′, σ″ where asked.
 // Four columns a thread where n is a multiple of four.
@@ -135,24 +114,25 @@ extern "C" __global__ void second_order(float *g, float *p, const float *slope, 
     }
 }
 
-// out[first + s, :] += Σ rows of set s of g. A block per set and 32 columns, 8 rows at a time.
+// out[first + s, :] += Σ rows of set s of g, in f64. A block per set and 32 columns, 8 rows at a time.
 extern "C" __global__ void set_sums(const float *g, const u32 *starts, float *out, u32 first, u32 n) {
-    __shared__ float part[8][33];
+    __shared__ double part[8][33];
     u32 s = blockIdx.x, col = blockIdx.y * 32 + threadIdx.x;
-    float sum = 0.0f;
+    double sum = 0.0;
     if (col < n)
-        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) sum += g[(u64)r * n + col];
+        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) sum += (double)g[(u64)r * n + col];
     part[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && col < n) {
         for (int y = 1; y < 8; y++) sum += part[y][threadIdx.x];
-        out[(u64)(first + s) * n + col] += sum;
+        out[(u64)(first + s) * n + col] += (float)sum;
     }
 }
 
-// out[first + s] += <a, b> over the rows of set s, each row of d numbers; one block per set.
-extern "C" __global__ void set_dots(const float *a, const float *b, const u32 *starts, float *out,
-                                    u32 first, u32 stride, u32 d) {
+// out[first + s, step] += <a, b> over the rows of set s, each row of d numbers; a block per set and step.
+extern "C" __global__ void set_dots(const float *a, u64 a_step, const float *b, u64 b_step, const u32 *starts,
+                                    float *out, u32 first, u32 steps, u32 d) {
+    a += blockIdx.y * a_step; b += blockIdx.y * b_step;
     __shared__ double part[256];
     u32 s = blockIdx.x;
     double sum = 0.0;
@@ -164,16 +144,22 @@ extern "C" __global__ void set_dots(const float *a, const float *b, const u32 *s
         if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o];
         __syncthreads();
     }
-    if (threadIdx.x == 0) out[(u64)(first + s) * stride] += (float)part[0];
+    if (threadIdx.x == 0) out[(u64)(first + s) * steps + blockIdx.y] += (float)part[0];
 }
 
-// out[c] = Σ_s in[s, c]
+// out[c] += Σ_r in[r, c], in f64
 extern "C" __global__ void column_sums(const float *in, float *out, u32 rows, u32 n) {
-    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= n) return;
-    float sum = 0.0f;
-    for (u32 r = 0; r < rows; r++) sum += in[(u64)r * n + c];
-    out[c] += sum;
+    GRID(c, n) {
+        double sum = 0.0;
+        for (u32 r = 0; r < rows; r++) sum += (double)in[(u64)r * n + c];
+        out[c] += (float)sum;
+    }
+}
+
+// The set of each row; one block per set.
+extern "C" __global__ void name_sets(const u32 *starts, u32 *set, u32 first) {
+    u32 s = blockIdx.x;
+    for (u32 r = starts[s] + threadIdx.y * 32 + threadIdx.x; r < starts[s + 1]; r += 256) set[r] = first + s;
 }
 
 // out[row, :] = in[set[row], :]
@@ -268,83 +254,11 @@ extern "C" __global__ void gather_shared(const float *in, float *out, u32 anchor
     }
 }
 
-// ---------------------------------------------------------------- random numbers, as rng.rs
-
-__device__ __forceinline__ void philox(u32 k0, u32 k1, u32 &a, u32 &b, u32 &c, u32 &d) {
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        if (round) { k0 += 0x9e3779b9u; k1 += 0xbb67ae85u; }
-        u32 h0 = __umulhi(a, 0xd2511f53u), l0 = a * 0xd2511f53u;
-        u32 h1 = __umulhi(c, 0xcd9e8d57u), l1 = c * 0xcd9e8d57u;
-        a = h1 ^ b ^ k0; b = l1; c = h0 ^ d ^ k1; d = l0;
-    }
-}
-__device__ __forceinline__ float mul(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ float add(float a, float b) { return __fadd_rn(a, b); }
-
-__device__ __forceinline__ float ln_unit(u32 word) {
-    float u = mul((float)((word >> 8) + 1), 5.9604644775390625e-8f);
-    int bits = __float_as_int(u);
-    int exponent = (bits - 0x3f3504f3) >> 23;
-    float m = __int_as_float(bits - (exponent << 23));
-    float t = __fdiv_rn(add(m, -1.0f), add(m, 1.0f));
-    float t2 = mul(t, t);
-    float series = add(2.0f, mul(t2, add(2.0f / 3.0f, mul(t2, add(2.0f / 5.0f, mul(t2, add(2.0f / 7.0f, mul(t2, 2.0f / 9.0f))))))));
-    return add(mul((float)exponent, 0.693147180559945309417f), mul(t, series));
-}
-
-__device__ __forceinline__ void sin_cos_turn(u32 word, float &sine, float &cosine) {
-    int v = (int)(word >> 8);
-    int quarter = (v + (1 << 21)) >> 22;
-    float a = mul((float)(v - (quarter << 22)), 6.28318530717958647692f / 16777216.0f);
-    float a2 = mul(a, a);
-    float s = mul(a, add(1.0f, mul(a2, add(-1.0f / 6.0f, mul(a2, add(1.0f / 120.0f, mul(a2, -1.0f / 5040.0f)))))));
-    float c = add(1.0f, mul(a2, add(-0.5f, mul(a2, add(1.0f / 24.0f, mul(a2, add(-1.0f / 720.0f, mul(a2, 1.0f / 40320.0f))))))));
-    if (quarter & 1) { float swap = s; s = c; c = swap; }
-    sine = __int_as_float(__float_as_int(s) ^ (((quarter >> 1) & 1) << 31));
-    cosine = __int_as_float(__float_as_int(c) ^ ((((quarter + 1) >> 1) & 1) << 31));
-}
-
-// The standard normal at (step, index) of the stream with this key.
-__device__ float normal_at(u32 k0, u32 k1, u32 step, u64 index) {
-    u64 group = index / 64; u32 within = (u32)(index % 64);
-    u32 word = within / 16, lane = within % 16;
-    u64 block = group * 16 + lane;
-    u32 a = (u32)block, b = (u32)(block >> 32), c = step, d = 0;
-    philox(k0, k1, a, b, c, d);
-    u32 first = word < 2 ? a : c, second = word < 2 ? b : d;
-    float radius = __fsqrt_rn(mul(-2.0f, ln_unit(first)));
-    float sine, cosine;
-    sin_cos_turn(second, sine, cosine);
-    return mul(radius, (word & 1) ? sine : cosine);
-}
-
 extern "C" __global__ void normals(float *out, u64 count, u64 start, u32 step, u32 k0, u32 k1) {
     GRID(i, count) out[i] = normal_at(k0, k1, step, start + i);
 }
 
 // ---------------------------------------------------------------- dynamics
-
-struct Motion {
-    int clip;            // 0 off, 1 elementwise, 2 norm
-    float limit;
-    float precision;     // 1/s0², 0 for none
-    int bounded;
-    float low, high;
-};
-
-__device__ __forceinline__ float reflect(const Motion &m, float x, float &sign) {
-    sign = 1.0f;
-    if (!m.bounded) return x;
-    float place;
-    if (x < m.low) place = 2.0f * m.low - x;
-    else if (x > m.high) place = 2.0f * m.high - x;
-    else return x;
-    sign = -1.0f;
-    if (place < m.low) return m.low;
-    if (place > m.high) return m.high;
-    return place;
-}
 
 // u = ∇f − x/s0² → score; g = clip(u), 0 where fixed. x and gradient are [rows, d], the rest [rows, dx].
 __device__ __forceinline__ void drift(const float *x, const float *gradient, const unsigned char *fixed, const Motion &m,
@@ -387,15 +301,21 @@ extern "C" __global__ void langevin_step(float *x, const float *gradient, const 
     }
 }
 
-// v ← v + (η/2) g(x), then, if `moves`, x ← reflect(x + η v) with v turned at a wall.
+// v ← v + (η/2) g(x) for the step that ends here and for the one that begins here, which then
+// moves: x ← reflect(x + η v), v turned at a wall. A step of size 0 is none.
 extern "C" __global__ void leapfrog_step(float *x, float *v, const float *gradient, const unsigned char *fixed,
-                                         Motion m, float *g, u64 rows, u32 d, u32 dx, float eta, int moves) {
+                                         Motion m, float *g, u64 rows, u32 d, u32 dx, float ended, float begun,
+                                         int moves) {
     GRID(row, rows) {
         drift(x, gradient, fixed, m, row, d, dx, nullptr, g);
         if (fixed && fixed[row]) continue;
         for (u32 k = 0; k < dx; k++) {
-            float w = v[row * dx + k] + 0.5f * eta * g[row * dx + k], sign = 1.0f;
-            if (moves) { x[row * d + k] = reflect(m, x[row * d + k] + eta * w, sign); w *= sign; }
+            float w = v[row * dx + k] + 0.5f * ended * g[row * dx + k], sign = 1.0f;
+            if (moves) {
+                w += 0.5f * begun * g[row * dx + k];
+                x[row * d + k] = reflect(m, x[row * d + k] + begun * w, sign);
+                w *= sign;
+            }
             v[row * dx + k] = w;
         }
     }

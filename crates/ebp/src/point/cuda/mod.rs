@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! device    the GPU: kernels compiled when it is opened, memory, matrix products
+//! staging   numbers on their way there and back
 //! network   a network and a chunk of rows there: forward, backward, backward of the score
 //! values, pool, candidates, dynamics   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
@@ -12,14 +13,17 @@
 #![allow(unsafe_code, reason = "calls of the driver; confined to this folder")]
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "row and set numbers fit into u32 (SetOffsets checks)"
+    clippy::cast_possible_wrap,
+    reason = "row and set numbers fit into u32 (SetOffsets checks), sizes are far below 2^31"
 )]
 
 mod candidates;
 mod device;
 mod dynamics;
+mod fused;
 mod network;
 mod pool;
+mod staging;
 mod values;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

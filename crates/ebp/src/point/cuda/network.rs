@@ -83,7 +83,7 @@ pub(super) struct Sums {
 }
 
 /// σ as kernels know it: a number and a leak.
-fn code(activation: Activation) -> (i32, f32) {
+pub(super) fn activation_code(activation: Activation) -> (i32, f32) {
     match activation {
         Activation::Relu => (1, 0.0),
         Activation::LeakyRelu { slope } => (1, slope),
@@ -156,6 +156,21 @@ impl<'a> Network<'a> {
         self.parameters.at(layer.weight.start)
     }
 
+    /// The address of a layer's weights.
+    pub(super) fn weight_address(&self, index: usize) -> u64 {
+        self.weight(&self.shape.layers()[index])
+    }
+
+    /// The address of a layer's shifts.
+    pub(super) fn shift_address(&self, index: usize) -> u64 {
+        self.shifts[index].at(0)
+    }
+
+    /// Whether a layer has a shift per set.
+    pub(super) fn has_context(&self, index: usize) -> bool {
+        self.shape.layers()[index].context_weight.is_some()
+    }
+
     fn hidden_layers(&self) -> &[LayerShape] {
         let layers = self.shape.layers();
         &layers[..layers.len() - 1]
@@ -196,7 +211,7 @@ impl<'a> Network<'a> {
         let (kind, leak) = if is_output && !self.shape.config().activate_output {
             IDENTITY
         } else {
-            code(self.shape.config().activation)
+            activation_code(self.shape.config().activation)
         };
         let (shift, set) = (self.shifts[index].at(0), Self::set_of(layer, rows));
         let count = rows.count as u64;
@@ -432,13 +447,8 @@ impl<'a> Network<'a> {
         if sums.wanted.parameters {
             // Narrow sides leave tensor cores idle, and coordinates need their digits.
             let precision = if index == 0 || n == 1 { Precision::F32 } else { device.precision };
-            device.product(
-                (n, k, rows.count),
-                transposed(g.at(0), n),
-                plain(below, k),
-                (sums.parameters.at(layer.weight.start), true),
-                precision,
-            )?;
+            let out = sums.parameters.at(layer.weight.start);
+            device.sum_of_products((n, k, rows.count), (g.at(0), below), out, precision)?;
         }
         if !is_tangent {
             launch!(
@@ -624,8 +634,6 @@ pub(super) struct Chunk {
     pub(super) first_set: usize,
     /// From the chunk's first row.
     pub(super) starts: Vec<u32>,
-    /// The set of each row.
-    pub(super) set: Vec<u32>,
 }
 
 /// Cuts a batch into chunks of at most `most` rows; a set may lie in several.
@@ -637,10 +645,8 @@ pub(super) fn chunks(offsets: &SetOffsets, most: usize) -> Vec<Chunk> {
         let end = total.min(begin + most.max(1));
         let first_set = set;
         let mut starts = vec![0];
-        let mut sets = Vec::with_capacity(end - begin);
         while set < offsets.num_sets() {
             let stop = offsets.range(set).end.min(end);
-            sets.resize(stop - begin, set as u32);
             starts.push((stop - begin) as u32);
             if offsets.range(set).end > end {
                 break;
@@ -650,7 +656,7 @@ pub(super) fn chunks(offsets: &SetOffsets, most: usize) -> Vec<Chunk> {
                 break;
             }
         }
-        out.push(Chunk { rows: begin..end, first_set, starts, set: sets });
+        out.push(Chunk { rows: begin..end, first_set, starts });
         begin = end;
     }
     out
@@ -667,10 +673,21 @@ impl Network<'_> {
     pub(super) fn rows(&self, elements: &[f32], chunk: &Chunk) -> Result<Rows> {
         let d = self.shape.element_dim();
         let device = self.device;
+        let starts = device.upload(&chunk.starts)?;
+        let set = device.buffer::<u32>(chunk.rows.len())?;
+        let num_sets = chunk.starts.len() - 1;
+        launch!(
+            device,
+            name_sets,
+            per_set(num_sets, 1),
+            starts.at(0),
+            set.at(0),
+            chunk.first_set as u32
+        )?;
         Ok(Rows {
             elements: device.upload(&elements[chunk.rows.start * d..chunk.rows.end * d])?,
-            set: device.upload(&chunk.set)?,
-            starts: device.upload(&chunk.starts)?,
+            set,
+            starts,
             first_set: chunk.first_set,
             num_sets: chunk.starts.len() - 1,
             count: chunk.rows.len(),
@@ -690,13 +707,12 @@ mod tests {
             for chunk in chunks(&offsets, most) {
                 assert_eq!(chunk.rows.start, next);
                 assert!(chunk.rows.len() <= most && !chunk.rows.is_empty());
-                assert_eq!(chunk.set.len(), chunk.rows.len());
                 assert_eq!(*chunk.starts.last().unwrap() as usize, chunk.rows.len());
-                for (row, &set) in chunk.rows.clone().zip(&chunk.set) {
-                    assert!(offsets.range(set as usize).contains(&row));
-                    let local = set as usize - chunk.first_set;
-                    let within = chunk.starts[local] as usize..chunk.starts[local + 1] as usize;
-                    assert!(within.contains(&(row - chunk.rows.start)));
+                for (local, bounds) in chunk.starts.windows(2).enumerate() {
+                    let set = offsets.range(chunk.first_set + local);
+                    assert!(bounds[0] < bounds[1]);
+                    assert!(set.contains(&(chunk.rows.start + bounds[0] as usize)));
+                    assert!(set.contains(&(chunk.rows.start + bounds[1] as usize - 1)));
                 }
                 next = chunk.rows.end;
             }

@@ -55,7 +55,9 @@ pub(super) fn pool(
     if pooling == Pooling::Mean {
         for (set, row) in values.chunks_exact_mut(n).enumerate() {
             let size = batch.offsets.range(set).len() as f32;
-            row.iter_mut().for_each(|value| *value /= size);
+            for value in row {
+                *value /= size;
+            }
         }
     }
     Ok(Pooled { pooling, values, critical: device.download(&rows_of)? })
@@ -78,7 +80,9 @@ pub(super) fn pool_backward(
             let mut scaled = cotangent.to_vec();
             for (set, row) in scaled.chunks_exact_mut(n).enumerate() {
                 let size = batch.offsets.range(set).len() as f32;
-                row.iter_mut().for_each(|value| *value /= size);
+                for value in row {
+                    *value /= size;
+                }
             }
             Ok(backward(device, mlp, batch, Cotangent::PerSet(&scaled), wanted)?.gradients)
         }

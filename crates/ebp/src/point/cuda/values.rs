@@ -26,9 +26,14 @@ pub(super) fn values(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) ->
     let mut out = Vec::new();
     for chunk in &parts {
         let rows = network.rows(batch.elements, chunk)?;
-        out.extend(device.download(&network.forward(&rows, Keep::Output)?.output)?);
+        append(&mut out, device.download(&network.forward(&rows, Keep::Output)?.output)?);
     }
     Ok(out)
+}
+
+/// Appends `more`; what comes first is not copied.
+pub(super) fn append(all: &mut Vec<f32>, more: Vec<f32>) {
+    if all.is_empty() { *all = more } else { all.extend(more) }
 }
 
 /// The cotangent of a chunk's outputs, `[count, output_dim]`.
@@ -74,10 +79,10 @@ pub(super) fn backward(
     for chunk in &parts {
         let rows = network.rows(batch.elements, chunk)?;
         let trace = network.forward(&rows, Keep::Slopes)?;
-        values.extend(device.download(&trace.output)?);
+        append(&mut values, device.download(&trace.output)?);
         let g = upload_cotangent(device, (chunk, &rows), outputs, cotangent)?;
         let part = network.backward(&rows, &trace, Some(g), sums.as_ref(), wanted.elements)?;
-        elements.extend(device.download(&part)?);
+        append(&mut elements, device.download(&part)?);
     }
     let mut gradients = network.finish(sums)?;
     gradients.elements = wanted.elements.then_some(elements);
@@ -100,8 +105,8 @@ pub(super) fn score(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) -> 
         let rows = network.rows(batch.elements, chunk)?;
         let trace = network.forward(&rows, Keep::Slopes)?;
         let gradient = network.backward(&rows, &trace, None, None, true)?;
-        values.extend(device.download(&trace.output)?);
-        score.extend(value_part(device.download(&gradient)?, d, dx));
+        append(&mut values, device.download(&trace.output)?);
+        append(&mut score, value_part(device.download(&gradient)?, d, dx));
     }
     Ok(Score { values, score })
 }
@@ -130,7 +135,7 @@ pub(super) fn score_backward(
             None => device.zeros(rows.count)?,
         };
         let part = network.score_backward(&rows, &v, u, sums.as_ref(), wanted.elements)?;
-        elements.extend(device.download(&part)?);
+        append(&mut elements, device.download(&part)?);
     }
     let mut gradients = network.finish(sums)?;
     gradients.elements = wanted.elements.then_some(elements);
