@@ -57,7 +57,7 @@ fn parse(text: &str) -> Result<DeviceChoice, String> {
         Some(("cuda", number)) => number
             .parse()
             .map(DeviceChoice::Cuda)
-            .map_err(|_| format!("expected a GPU's number after `cuda:`, found `{number}`")),
+            .map_err(|_unreadable| format!("expected a GPU's number after `cuda:`, found `{number}`")),
         _ => Err("expected auto, cpu, cuda or cuda:N".into()),
     }
 }
