@@ -16,6 +16,7 @@ use crate::command::doctor::DoctorArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
+use crate::command::sample::SampleArguments;
 use crate::command::train::TrainArguments;
 use crate::device::DeviceArguments;
 
@@ -30,10 +31,12 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a model on built-in curves or a table of your own
+    /// Train a model on built-in curves or shapes, or on data of your own
     Train(TrainArguments),
     /// Ask a trained model for densities, quantiles, modes and samples
     Predict(PredictArguments),
+    /// Draw new clouds from a trained model
+    Sample(SampleArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper

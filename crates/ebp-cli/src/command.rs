@@ -1,6 +1,7 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+mod cloud_model;
 mod clouds;
 pub(crate) mod data;
 mod distance;
@@ -9,6 +10,7 @@ mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod reproduce;
+pub(crate) mod sample;
 pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
@@ -19,6 +21,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
+        Command::Sample(sample) => sample::run(&sample),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

@@ -3,6 +3,7 @@
 //! What is here is the same for every kind of data: arguments, layers of settings, the folder.
 //! The setting `kind` of a preset or file says which module takes over.
 
+mod clouds;
 mod curves;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` tak
 Examples:
   ebp train                                    the built-in curves `sines`, in seconds
   ebp train phase --out runs/phase --seed 3    another preset
+  ebp train shapes                             built-in chairs as point clouds, in minutes
+  ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
@@ -36,8 +39,8 @@ pub(crate) struct TrainArguments {
     #[arg(value_name = "PRESET|CONFIG")]
     config: Option<String>,
 
-    /// A CSV file to learn from, in place of built-in curves
-    #[arg(long, value_name = "FILE")]
+    /// What to learn from in place of built-in data: a CSV file, or clouds
+    #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
     /// Change a setting, such as train.num_steps=500; may be repeated
@@ -96,8 +99,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
+        Some("clouds") => clouds::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known is: curves",
+            help = "known are: clouds, curves",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }

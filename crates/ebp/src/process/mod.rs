@@ -18,6 +18,7 @@ mod special;
 mod standardised;
 mod student_t;
 mod task;
+mod unconditional;
 
 use std::fmt::Debug;
 
@@ -36,6 +37,11 @@ pub use learner::Learner;
 pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
+pub use unconditional::{
+    CloudEstimator, CloudSamplerConfig, Decay, DrawReport, DrawSettings, GaussianCodes, LatentAt,
+    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, ProposalConfig, SamplerKind,
+    UnconditionalConfig, UnconditionalProcess,
+};
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

@@ -11,6 +11,7 @@
 //! the run that its seed and configuration describe, because a step depends on nothing but the
 //! state, its number and its stream. [`RunDirectory`] is the folder where all of it is kept.
 
+mod clouds;
 mod config;
 mod loop_state;
 mod metrics;
@@ -25,6 +26,7 @@ use std::fmt::Debug;
 
 use candle_core::Tensor;
 
+pub use self::clouds::CloudTraining;
 pub use self::config::{BestIs, OnDivergence, TrainerConfig};
 pub use self::metrics::Metrics;
 pub use self::observer::{Event, Observer, Silent, StepNumbers};

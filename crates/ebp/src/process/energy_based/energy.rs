@@ -7,17 +7,27 @@ use candle_core::{Tensor, Var};
 use super::config::EnergyBasedConfig;
 use crate::Result;
 use crate::nn::{Mode, Parameters, PointModule, SpectralNorm};
-use crate::point::{MlpShape, PointBackend};
+use crate::point::{MlpConfig, MlpShape, PointBackend};
 
 /// Power iterations before the first step; afterwards one per step is enough.
 const FIRST_ITERATIONS: usize = 30;
 
 #[derive(Debug)]
-pub(super) struct Energy {
-    pub(super) module: PointModule,
+pub(in crate::process) struct Energy {
+    pub(in crate::process) module: PointModule,
     variable: Var,
     spectral_norm: Option<SpectralNorm>,
     temperature: f64,
+}
+
+/// What an energy is made of.
+pub(in crate::process) struct EnergyParts {
+    pub(in crate::process) mlp: MlpConfig,
+    /// How much larger the first layer's weights of the element start.
+    pub(in crate::process) input_scale: f32,
+    pub(in crate::process) has_spectral_norm: bool,
+    /// τ.
+    pub(in crate::process) temperature: f64,
 }
 
 impl Energy {
@@ -26,10 +36,24 @@ impl Energy {
         group: &Parameters,
         backend: Arc<dyn PointBackend>,
     ) -> Result<Self> {
-        let shape = MlpShape::new(config.energy())?;
+        let parts = EnergyParts {
+            mlp: config.energy(),
+            input_scale: config.input_scale,
+            has_spectral_norm: config.spectral_norm,
+            temperature: config.temperature,
+        };
+        Self::from_parts(parts, group, backend)
+    }
+
+    pub(in crate::process) fn from_parts(
+        parts: EnergyParts,
+        group: &Parameters,
+        backend: Arc<dyn PointBackend>,
+    ) -> Result<Self> {
+        let shape = MlpShape::new(parts.mlp)?;
         let variable = group.point_mlp("elements", &shape)?;
-        super::scale_range(&variable, shape.layers()[0].weight.clone(), config.input_scale)?;
-        let spectral_norm = if config.spectral_norm {
+        super::scale_range(&variable, shape.layers()[0].weight.clone(), parts.input_scale)?;
+        let spectral_norm = if parts.has_spectral_norm {
             let norm = SpectralNorm::for_mlp(&group.group("spectral_norm"), &shape)?;
             norm.iterate(variable.as_tensor(), FIRST_ITERATIONS)?;
             Some(norm)
@@ -37,11 +61,11 @@ impl Energy {
             None
         };
         let module = PointModule::new(shape, backend);
-        Ok(Self { module, variable, spectral_norm, temperature: config.temperature })
+        Ok(Self { module, variable, spectral_norm, temperature: parts.temperature })
     }
 
     /// The parameters of f, in the graph.
-    pub(super) fn parameters(&self, mode: Mode) -> Result<Tensor> {
+    pub(in crate::process) fn parameters(&self, mode: Mode) -> Result<Tensor> {
         match &self.spectral_norm {
             Some(norm) => norm.normalise(self.variable.as_tensor(), mode),
             None => Ok(self.variable.as_tensor().clone()),
@@ -49,7 +73,7 @@ impl Energy {
     }
 
     /// The parameters of f/τ, whose exponential is the density: the output layer divided by τ.
-    pub(super) fn calibrated(&self, parameters: &Tensor) -> Result<Tensor> {
+    pub(in crate::process) fn calibrated(&self, parameters: &Tensor) -> Result<Tensor> {
         let layers = self.module.shape().layers();
         let start = layers[layers.len() - 1].weight.start;
         let output = parameters.narrow(0, start, parameters.dim(0)? - start)?;

@@ -12,10 +12,10 @@
 mod ade;
 mod config;
 mod dynamics;
-mod energy;
+pub(super) mod energy;
 mod features;
 mod importance;
-mod latent;
+pub(super) mod latent;
 mod learn;
 mod partition;
 mod predict;
@@ -143,7 +143,11 @@ impl EnergyBasedProcess {
 }
 
 /// Multiplies a range of flat parameters.
-fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
+pub(super) fn scale_range(
+    parameters: &Var,
+    range: std::ops::Range<usize>,
+    scale: f32,
+) -> Result<()> {
     let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
     for weight in &mut flat[range] {
         *weight *= scale;
