@@ -24,6 +24,9 @@ use crate::device::DeviceArguments;
 #[derive(Debug, Parser)]
 #[command(name = "ebp", version, about, arg_required_else_help = true)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -129,9 +132,6 @@ pub(crate) struct BenchArguments {
     /// Layers of the energy that receive the context
     #[arg(long, value_enum, default_value_t = ContextAtName::First, help_heading = "Sizes")]
     pub(crate) context_at: ContextAtName,
-
-    #[command(flatten)]
-    pub(crate) device: DeviceArguments,
 
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = number_of_threads)]

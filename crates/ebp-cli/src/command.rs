@@ -14,10 +14,12 @@ pub(crate) mod sample;
 pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
+use crate::device;
 use crate::failure::Failure;
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    device::choose(arguments.device);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),

@@ -1,21 +1,23 @@
 //! Where to compute: the choice on the command line, and what becomes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
 use ebp::point::{CpuBackend, CudaBackend, PointBackend, Precision};
 
 use crate::failure::Failure;
 
-/// Arguments of commands that compute with networks.
-#[derive(Clone, Debug, Args)]
+/// Arguments of every command, for those that compute with networks.
+#[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DeviceArguments {
     /// Where to compute: auto (the GPU if there is one), cpu, cuda, or cuda:1 for the second GPU
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = parse)]
+    #[arg(long, global = true, value_name = "DEVICE", default_value = "auto", value_parser = parse)]
+    #[arg(help_heading = "Device")]
     pub(crate) device: DeviceChoice,
 
-    /// How a GPU rounds matrix products; the CPU is always f32
-    #[arg(long, value_enum, value_name = "PRECISION", default_value_t = PrecisionName::F32)]
+    /// How a GPU rounds matrix products: f32, tf32 or bf16; the CPU is always f32
+    #[arg(long, global = true, value_enum, value_name = "PRECISION")]
+    #[arg(default_value_t = PrecisionName::F32, help_heading = "Device", hide_possible_values = true)]
     pub(crate) precision: PrecisionName,
 }
 
@@ -54,10 +56,9 @@ fn parse(text: &str) -> Result<DeviceChoice, String> {
         None if text == "auto" => Ok(DeviceChoice::Auto),
         None if text == "cpu" => Ok(DeviceChoice::Cpu),
         None if text == "cuda" => Ok(DeviceChoice::Cuda(0)),
-        Some(("cuda", number)) => number
-            .parse()
-            .map(DeviceChoice::Cuda)
-            .map_err(|_unreadable| format!("expected a GPU's number after `cuda:`, found `{number}`")),
+        Some(("cuda", number)) => number.parse().map(DeviceChoice::Cuda).map_err(|_unreadable| {
+            format!("expected a GPU's number after `cuda:`, found `{number}`")
+        }),
         _ => Err("expected auto, cpu, cuda or cuda:N".into()),
     }
 }
@@ -93,17 +94,35 @@ impl Device {
     }
 }
 
-impl DeviceArguments {
-    /// Opens the device asked for. `auto` takes the CPU where no GPU can be used; `ebp doctor`
-    /// says why.
-    pub(crate) fn open(&self) -> Result<Device, Failure> {
-        let precision = self.precision.into();
-        match self.device {
-            DeviceChoice::Cpu => Ok(Device::cpu()),
-            DeviceChoice::Cuda(ordinal) => Ok(Device::cuda(ordinal, precision)?),
-            DeviceChoice::Auto => Ok(Device::cuda(0, precision).unwrap_or_else(|_| Device::cpu())),
-        }
+static CHOSEN: OnceLock<DeviceArguments> = OnceLock::new();
+static OPEN: OnceLock<Device> = OnceLock::new();
+
+/// Keeps what was typed. A process computes on one device.
+pub(crate) fn choose(arguments: DeviceArguments) {
+    // A second choice in one process would be a mistake of this program; the first one stands.
+    let _kept = CHOSEN.get_or_init(|| arguments);
+}
+
+/// What was typed; `auto` and f32 where nothing was.
+pub(crate) fn choice() -> DeviceArguments {
+    let default = DeviceArguments { device: DeviceChoice::Auto, precision: PrecisionName::F32 };
+    CHOSEN.get().copied().unwrap_or(default)
+}
+
+/// The device of this process, opened on the first call. `auto` takes the CPU where no GPU can be
+/// used; `ebp doctor` says why.
+pub(crate) fn open() -> Result<Device, Failure> {
+    if let Some(device) = OPEN.get() {
+        return Ok(device.clone());
     }
+    let DeviceArguments { device, precision } = choice();
+    let precision = precision.into();
+    let opened = match device {
+        DeviceChoice::Cpu => Device::cpu(),
+        DeviceChoice::Cuda(ordinal) => Device::cuda(ordinal, precision)?,
+        DeviceChoice::Auto => Device::cuda(0, precision).unwrap_or_else(|_| Device::cpu()),
+    };
+    Ok(OPEN.get_or_init(|| opened).clone())
 }
 
 #[cfg(test)]

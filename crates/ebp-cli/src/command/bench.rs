@@ -26,7 +26,7 @@ pub(crate) use self::size::NamedSize;
 use self::size::Sizes;
 use self::workload::Workload;
 use crate::args::BenchArguments;
-use crate::device::{Device, DeviceChoice};
+use crate::device::{self, Device, DeviceChoice};
 use crate::failure::Failure;
 use crate::threads::start_threads;
 
@@ -147,11 +147,11 @@ impl Plan {
 /// The device asked for; a typed instruction set asks for the CPU.
 fn open(arguments: &BenchArguments) -> Result<(Device, Option<SimdLevel>), Failure> {
     let Some(level) = arguments.simd.level() else {
-        let device = arguments.device.open()?;
+        let device = device::open()?;
         let simd = device.gpu.is_none().then(|| CpuBackend::new().simd());
         return Ok((device, simd));
     };
-    if matches!(arguments.device.device, DeviceChoice::Cuda(_)) {
+    if matches!(device::choice().device, DeviceChoice::Cuda(_)) {
         return Err(Failure::Usage(miette!(
             help = "leave one of the two out",
             "`--simd {}` is for the CPU, `--device` asks for a GPU",

@@ -14,7 +14,6 @@ use miette::miette;
 
 pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
 use crate::config::{Layers, PRESETS};
-use crate::device::DeviceArguments;
 use crate::failure::Failure;
 
 const HELP: &str = "\
@@ -62,9 +61,6 @@ pub(crate) struct TrainArguments {
     /// Begin again in the place of the run in the folder
     #[arg(long, conflicts_with = "resume")]
     force: bool,
-
-    #[command(flatten)]
-    device: DeviceArguments,
 
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]

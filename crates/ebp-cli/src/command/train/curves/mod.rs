@@ -22,7 +22,7 @@ use self::settings::EvaluationSettings;
 pub(crate) use self::settings::{Settings, preset_settings};
 use super::{TrainArguments, directory};
 use crate::config::Layers;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
@@ -44,7 +44,7 @@ pub(super) fn run(
     let threads = start_threads(arguments.threads)?;
     threads.install(|| {
         let started = Instant::now();
-        let device = arguments.device.open()?;
+        let device = device::open()?;
         let mut model = new_model(&settings, &data, &device)?;
         let plan = TrainingPlan {
             directory: directory.clone(),
