@@ -7,6 +7,7 @@ mod clouds;
 pub(crate) mod data;
 pub(crate) mod denoise;
 mod distance;
+pub(crate) mod doctor;
 pub(crate) mod encode;
 mod metrics;
 pub(crate) mod plot;
@@ -17,10 +18,12 @@ pub(crate) mod score;
 pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
+use crate::device;
 use crate::failure::Failure;
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    device::choose(arguments.device);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
@@ -31,6 +34,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),
+        Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
         Command::Classify(classify) => classify::run(&classify),

@@ -7,21 +7,9 @@ mod output;
 mod settings;
 mod trained;
 
-use std::sync::Arc;
-
-use ebp::point::{CpuBackend, PointBackend};
-
 pub(crate) use self::data::CloudData;
 pub(crate) use self::evaluate::{Generation, GenerationRow, chamfer, generation_table};
 pub(crate) use self::input::{read_inputs, sets};
 pub(crate) use self::output::{draw_rows, standardised_sets, write_clouds};
 pub(crate) use self::settings::{CloudSettings, PriorName};
 pub(crate) use self::trained::TrainedCloud;
-
-/// Where models of clouds compute.
-pub(crate) fn backend() -> Arc<dyn PointBackend> {
-    Arc::new(CpuBackend::new())
-}
-
-/// Its name, for `run.json`.
-pub(crate) const DEVICE: &str = "cpu";

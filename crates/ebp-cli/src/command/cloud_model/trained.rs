@@ -10,7 +10,8 @@ use miette::miette;
 
 use super::data::{CloudData, CloudScale};
 use super::settings::{CloudSettings, PriorName};
-use super::{backend, standardised_sets};
+use super::standardised_sets;
+use crate::device;
 use crate::failure::Failure;
 
 /// Codes of the training sets, for priors on θ: `[2, sets, k]`, μ and log σ.
@@ -68,7 +69,8 @@ impl TrainedCloud {
         })?;
         let scale = CloudScale::from_numbers(&meta.numbers)?;
         let config = scale.complete(settings.model.clone());
-        let mut process = UnconditionalProcess::new(config, settings.seed, backend())?;
+        let mut process =
+            UnconditionalProcess::new(config, settings.seed, device::open()?.backend)?;
         process.restore(&loaded.checkpoint.state)?;
         Self::new(settings, process, scale, meta.step, directory)
     }

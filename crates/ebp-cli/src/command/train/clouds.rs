@@ -13,10 +13,11 @@ use serde::Serialize;
 
 use super::{TrainArguments, directory};
 use crate::command::cloud_model::{
-    CloudData, CloudSettings, DEVICE, Generation, GenerationRow, TrainedCloud, backend, chamfer,
-    draw_rows, generation_table, standardised_sets,
+    CloudData, CloudSettings, Generation, GenerationRow, TrainedCloud, chamfer, draw_rows,
+    generation_table, standardised_sets,
 };
 use crate::config::Layers;
+use crate::device;
 use crate::failure::Failure;
 use crate::output;
 use crate::run::{TrainingPlan, run_training};
@@ -49,7 +50,7 @@ pub(super) fn run(
             changeable: vec!["train.num_steps".into()],
             trainer: settings.train.clone(),
             seed: settings.seed,
-            device: DEVICE.into(),
+            device: device::open()?.name,
             threads: rayon::current_num_threads(),
             evaluations: vec![evaluation(&settings, &data)?],
             numbers: data.scale.numbers(),
@@ -79,7 +80,7 @@ pub(crate) fn new_training(
     data: &CloudData,
 ) -> Result<CloudTraining, Failure> {
     let config = data.scale.complete(settings.model.clone());
-    let process = UnconditionalProcess::new(config, settings.seed, backend())?;
+    let process = UnconditionalProcess::new(config, settings.seed, device::open()?.backend)?;
     Ok(CloudTraining::new(process, data.train.clone(), settings.batch_size, settings.seed)?)
 }
 
