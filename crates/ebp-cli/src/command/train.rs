@@ -12,6 +12,7 @@ use clap::Args;
 use ebp::train::Existing;
 use miette::miette;
 
+pub(crate) use self::clouds::{TrainingFolder, train_cloud};
 pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
 use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;

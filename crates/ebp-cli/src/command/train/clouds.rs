@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ebp::process::{DrawSettings, UnconditionalProcess};
 use ebp::rng::Stream;
-use ebp::train::{CloudTraining, Evaluation, Step};
+use ebp::train::{CloudTraining, Evaluation, Existing, Step};
 use serde::Serialize;
 
 use super::{TrainArguments, directory};
@@ -42,50 +42,65 @@ pub(super) fn run(
     threads.install(|| {
         let data = CloudData::load(&settings)?;
         let started = Instant::now();
-        let mut model = new_training(&settings, &data)?;
-        let plan = TrainingPlan {
-            directory: directory.clone(),
+        let folder = TrainingFolder {
+            directory: &directory,
             existing: arguments.existing(),
             config: resolved.text,
-            changeable: vec!["train.num_steps".into()],
-            trainer: settings.train.clone(),
-            seed: settings.seed,
-            device: device::open()?.name,
-            threads: rayon::current_num_threads(),
-            evaluations: vec![evaluation(&settings, &data)?],
-            numbers: data.scale.numbers(),
-            shown: ["nats", "kl", "active_units", "effective_candidates", "held_out_nats"]
-                .map(Into::into)
-                .to_vec(),
-            is_quiet: arguments.quiet,
         };
-        let num_steps = run_training(&mut model, plan)?;
-        let seconds = started.elapsed().as_secs_f64();
-        let trained = TrainedCloud::new(
-            settings,
-            model.into_process(),
-            data.scale.clone(),
-            num_steps,
-            &directory,
-        )?;
-        trained.keep_codes(&data)?;
-        let outcome = Outcome::new(&trained, &data, &directory, seconds)?;
+        let trained = train_cloud(settings, &data, folder, arguments.quiet)?;
+        let outcome = Outcome::new(&trained, &data, &directory, started.elapsed().as_secs_f64())?;
         if arguments.json { output::print_json(&outcome) } else { outcome.print_table() }
     })
 }
 
-/// The untrained model that the settings describe.
-pub(crate) fn new_training(
-    settings: &CloudSettings,
+/// Where a run is kept.
+pub(crate) struct TrainingFolder<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) existing: Existing,
+    /// The settings as text.
+    pub(crate) config: String,
+}
+
+/// Trains a model of clouds and keeps the codes of its training sets.
+pub(crate) fn train_cloud(
+    settings: CloudSettings,
     data: &CloudData,
-) -> Result<CloudTraining, Failure> {
+    folder: TrainingFolder<'_>,
+    is_quiet: bool,
+) -> Result<TrainedCloud, Failure> {
+    let mut model = new_training(&settings, data)?;
+    let plan = TrainingPlan {
+        directory: folder.directory.to_owned(),
+        existing: folder.existing,
+        config: folder.config,
+        changeable: vec!["train.num_steps".into()],
+        trainer: settings.train.clone(),
+        seed: settings.seed,
+        device: device::open()?.name,
+        threads: rayon::current_num_threads(),
+        evaluations: vec![evaluation(&settings, data)?],
+        numbers: data.scale.numbers(),
+        shown: ["nats", "kl", "active_units", "effective_candidates", "held_out_nats"]
+            .map(Into::into)
+            .to_vec(),
+        is_quiet,
+    };
+    let num_steps = run_training(&mut model, plan)?;
+    let (process, scale) = (model.into_process(), data.scale.clone());
+    let trained = TrainedCloud::new(settings, process, scale, num_steps, folder.directory)?;
+    trained.keep_codes(data)?;
+    Ok(trained)
+}
+
+/// The untrained model that the settings describe.
+fn new_training(settings: &CloudSettings, data: &CloudData) -> Result<CloudTraining, Failure> {
     let config = data.scale.complete(settings.model.clone());
     let process = UnconditionalProcess::new(config, settings.seed, device::open()?.backend)?;
     Ok(CloudTraining::new(process, data.train.clone(), settings.batch_size, settings.seed)?)
 }
 
 /// What is held out, with the averages in the place of the parameters.
-pub(crate) fn evaluation<'a>(
+fn evaluation<'a>(
     settings: &CloudSettings,
     data: &'a CloudData,
 ) -> Result<Evaluation<'a, CloudTraining>, Failure> {

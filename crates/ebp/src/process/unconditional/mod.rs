@@ -23,6 +23,7 @@ mod flow;
 mod learn;
 mod points;
 mod proposal;
+mod sampled;
 mod sampler;
 mod sampler_config;
 mod score;
