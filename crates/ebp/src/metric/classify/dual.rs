@@ -56,7 +56,7 @@ impl Problem<'_> {
         self.descend(state, config.cost, config.tolerance, config.max_passes, stream);
         let margins = self.margins(&state.weights);
         let primal = self.primal(&state.weights, &margins, config.cost);
-        (primal - self.dual(state, config.cost)) / primal
+        (primal - state.objective(config.cost)) / primal
     }
 
     /// Runs up to `max_passes` passes and stops when no αᵢ wants to move by more than `tolerance`
@@ -110,11 +110,13 @@ impl Problem<'_> {
         let losses: f64 = margins.iter().zip(&self.signs).map(|(&m, &y)| square(m, y)).sum();
         0.5 * square_norm(weights) + cost * losses
     }
+}
 
+impl DualState {
     /// D.
-    pub(super) fn dual(&self, state: &DualState, cost: f64) -> f64 {
-        let sum: f64 = state.alphas.iter().map(|alpha| alpha - alpha * alpha / (4.0 * cost)).sum();
-        sum - 0.5 * square_norm(&state.weights)
+    fn objective(&self, cost: f64) -> f64 {
+        let sum: f64 = self.alphas.iter().map(|alpha| alpha - alpha * alpha / (4.0 * cost)).sum();
+        sum - 0.5 * square_norm(&self.weights)
     }
 }
 
@@ -207,9 +209,6 @@ fn dot(row: &[[f32; LANES]], weights: &[[f64; LANES]]) -> f64 {
             sums[0][lane] += f64::from(row[last][lane]) * weights[last][lane];
         }
     }
-    let mut total = 0.0;
-    for lane in 0..LANES {
-        total += sums[0][lane] + sums[1][lane];
-    }
-    total
+    let [even, odd] = sums;
+    even.iter().zip(&odd).map(|(a, b)| a + b).sum()
 }
