@@ -22,7 +22,8 @@ fn moons(count: usize, seed: u64) -> Vec<f32> {
 
 fn fitted() -> (FlowPrior, ebp::latent::FlowFit, Vec<f32>) {
     let means = moons(1000, 1);
-    let config = FlowConfig { hidden_width: 32, num_layers: 6, num_steps: 500, ..FlowConfig::default() };
+    let config =
+        FlowConfig { hidden_width: 32, num_layers: 6, num_steps: 500, ..FlowConfig::default() };
     let codes = Codes::new(2, &means, None).unwrap();
     let (flow, fit) = FlowPrior::fit(&codes, &config, Stream::new(3, "prior")).unwrap();
     (flow, fit, means)
@@ -39,9 +40,9 @@ fn the_flow_beats_the_gaussian_and_integrates_to_one() {
     let fresh = moons(1000, 2);
     let gain =
         mean(&flow.log_density(&fresh).unwrap()) - mean(&gaussian.log_density(&fresh).unwrap());
-    // The moons' own entropy is near log(2π) + log(0.1 √(2πe)) − … ≈ 0.4 nats, that of the Gaussian
-    // with their covariance 1.95: more than half of the difference is asked for.
-    assert!(gain > 0.8, "{gain} {fit:?}");
+    // Arcs of length 2π with noise across have an entropy of log 2π + log(0.1 √(2πe)) = 0.95 nats, the
+    // Gaussian with their covariance one of 1.87: half of the difference is asked for.
+    assert!(gain > 0.46, "{gain} {fit:?}");
     assert!(fit.flow_nll < fit.gaussian_nll && fit.best_step > 0, "{fit:?}");
 
     let (low, cell, count) = (-4.0_f32, 0.04_f32, 225_u16);
@@ -73,7 +74,8 @@ fn drawing_and_weighing_undo_each_other() {
             row[1] += row[0] * row[0]; // bent, so that the layers have something to do
         }
         let codes = Codes::new(dim, &means, None).unwrap();
-        let config = FlowConfig { num_steps: 40, num_layers: 4, hidden_width: 16, ..FlowConfig::default() };
+        let config =
+            FlowConfig { num_steps: 40, num_layers: 4, hidden_width: 16, ..FlowConfig::default() };
         let (flow, _) = FlowPrior::fit(&codes, &config, Stream::new(8, "prior")).unwrap();
         let stream = Stream::new(9, "draws");
         let thetas = flow.sample(50, stream).unwrap();

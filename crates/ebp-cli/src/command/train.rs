@@ -4,6 +4,7 @@
 //! The setting `kind` of a preset or file says which module takes over.
 
 mod curves;
+mod set_energies;
 
 use std::path::{Path, PathBuf};
 
@@ -92,8 +93,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
+        Some("set-energies") => set_energies::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known is: curves",
+            help = "known are: curves, set-energies",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }
