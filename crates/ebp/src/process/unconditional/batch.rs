@@ -65,7 +65,7 @@ impl Batch {
             .collect();
         let gather = |part: fn(&Prepared) -> &Vec<f32>| -> (Vec<f32>, Vec<usize>) {
             let sizes = prepared.iter().map(|set| part(set).len() / dim).collect();
-            (prepared.iter().flat_map(|set| part(set).iter().copied()).collect(), sizes)
+            (prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat(), sizes)
         };
         let (encoder_points, encoder_sizes) = gather(|set| &set.encoder_points);
         let (points, sizes) = gather(|set| &set.points);
