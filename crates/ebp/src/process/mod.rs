@@ -40,9 +40,9 @@ pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{
-    CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings,
-    GaussianCodes, LatentAt, LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod,
-    ProposalConfig, SamplerKind, SetScore, UnconditionalConfig, UnconditionalProcess,
+    CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings, LatentAt,
+    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, ProposalConfig, SamplerKind,
+    SetScore, UnconditionalConfig, UnconditionalProcess,
 };
 
 /// A law of values at locations, ready to be conditioned.

@@ -11,6 +11,8 @@ use crate::{Error, Result, SetOffsets};
 
 /// Points of several sets.
 pub(super) struct Batch {
+    /// n of every whole set: what is drawn here stands for all of it.
+    pub(super) whole: SetOffsets,
     /// What the encoder reads, `[total, d]`.
     pub(super) encoder_points: Vec<f32>,
     pub(super) encoder_offsets: SetOffsets,
@@ -72,6 +74,7 @@ impl Batch {
         let (candidates, _) = gather(|set| &set.candidates);
         let (log_densities, _) = gather(|set| &set.log_densities);
         Ok(Self {
+            whole: SetOffsets::from_sizes(sets.iter().map(|set| set.len() / dim))?,
             encoder_points,
             encoder_offsets: SetOffsets::from_sizes(encoder_sizes)?,
             points,
