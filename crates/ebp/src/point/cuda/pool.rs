@@ -1,5 +1,7 @@
 //! Pools of sets, and their gradients.
 
+use rayon::prelude::*;
+
 use super::device::{Buffer, Device, flat, launch, per_set};
 use super::network::{Chunk, Keep, chunks};
 use super::values::{backward, prepare};
@@ -100,17 +102,23 @@ fn max_backward(
     wanted: Wanted,
 ) -> Result<Gradients> {
     let (n, d) = (mlp.shape().config().output_dim, mlp.shape().element_dim());
-    let mut rows = Vec::new(); // the critical rows of all sets, sorted
-    let mut sizes = Vec::with_capacity(batch.offsets.num_sets());
-    let mut place = vec![0_u32; critical.len()];
-    for (set, critical) in critical.chunks_exact(n).enumerate() {
-        let mut unique = critical.to_vec();
-        unique.sort_unstable();
-        unique.dedup();
-        for (to, row) in place[set * n..].iter_mut().zip(critical) {
-            let within = unique.partition_point(|known| known < row);
-            *to = (rows.len() + within) as u32;
-        }
+    // The critical rows of each set, sorted, and where among them each output's row is.
+    let of_sets: Vec<(Vec<u32>, Vec<usize>)> = critical
+        .par_chunks_exact(n)
+        .map(|critical| {
+            let mut unique = critical.to_vec();
+            unique.sort_unstable();
+            unique.dedup();
+            let within = |row: &u32| unique.partition_point(|known| known < row);
+            let places = critical.iter().map(within).collect();
+            (unique, places)
+        })
+        .collect();
+    let mut rows = Vec::new();
+    let mut sizes = Vec::with_capacity(of_sets.len());
+    let mut place = Vec::with_capacity(critical.len());
+    for (unique, places) in of_sets {
+        place.extend(places.into_iter().map(|within| (rows.len() + within) as u32));
         sizes.push(unique.len());
         rows.extend(unique);
     }

@@ -6,6 +6,7 @@
 //! ```
 
 use candle_core::{Device, Tensor};
+use rayon::prelude::*;
 
 use super::UnconditionalProcess;
 use super::batch::{Batch, BatchPlan};
@@ -200,21 +201,23 @@ impl UnconditionalProcess {
             offsets: &SetOffsets::uniform(num_sets, 1)?,
         })?;
         let f = self.mean_values(&batch.points, &batch.offsets, theta, parameters)?;
-        let base: f64 = (0..num_sets)
+        let bases: Vec<f64> = (0..num_sets)
+            .into_par_iter()
             .map(|set| {
                 let rows = batch.offsets.range(set);
                 let points = &batch.points[rows.start * dim..rows.end * dim];
                 let sum: f64 = points.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
                 sum / rows.len() as f64
             })
-            .sum();
+            .collect();
+        let base: f64 = bases.iter().sum();
         let nats = (partition.log_partition - f)?.mean_all()?;
         let nats = (nats - base / num_sets as f64)?;
 
         let values = partition.values.flatten_all()?.to_vec1::<f32>()?;
         let mut found =
             Likelihood { nats, effective_candidates: 0.0, near_share: 0.0, largest_share: 0.0 };
-        for set in 0..num_sets {
+        let shares = |set: usize| {
             let range = set * count..(set + 1) * count;
             let logs = values[range.clone()].iter().zip(&log_weights[range.clone()]);
             let logs: Vec<f32> = logs.map(|(f, weight)| f + weight).collect();
@@ -226,9 +229,13 @@ impl UnconditionalProcess {
                 squares += weight * weight;
                 near += if *is_near { weight } else { 0.0 };
             }
-            found.effective_candidates += sum * sum / squares / num_sets as f64;
-            found.near_share += near / sum / num_sets as f64;
-            found.largest_share += 1.0 / sum / num_sets as f64;
+            [sum * sum / squares, near / sum, 1.0 / sum]
+        };
+        let all: Vec<[f64; 3]> = (0..num_sets).into_par_iter().map(shares).collect();
+        for [effective, near, largest] in all {
+            found.effective_candidates += effective / num_sets as f64;
+            found.near_share += near / num_sets as f64;
+            found.largest_share += largest / num_sets as f64;
         }
         Ok(found)
     }

@@ -126,7 +126,7 @@ impl GridMixture {
                 let index = ((place * n as f64) as usize).min(n - 1);
                 let point = &points[index * dim..(index + 1) * dim];
                 for ((x, origin), u) in point.iter().zip(&grid.origin).zip(row) {
-                    let cell = ((x - origin) / grid.width).floor();
+                    let cell = cell(*x, *origin, grid.width) as f32;
                     values.push(origin + (cell + u) * grid.width);
                 }
             }
@@ -139,18 +139,23 @@ impl GridMixture {
     }
 }
 
+/// ⌊(x − origin)/width⌋, without a call of the mathematical library.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "cells that matter are few")]
+fn cell(x: f32, origin: f32, width: f32) -> i32 {
+    let place = (x - origin) / width;
+    let towards_zero = place as i32;
+    towards_zero - i32::from(towards_zero as f32 > place)
+}
+
 /// The cell of a point, as one number: cells far away share theirs with none near the data.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "cells are counted from below the domain; 21 bits hold any that matter"
-)]
+#[expect(clippy::cast_sign_loss, reason = "21 bits hold any cell that matters")]
 fn cell_key(point: &[f32], origin: &[f32], width: f32) -> u64 {
     const BITS: u32 = 21;
-    const OFFSET: f32 = 1_048_576.0;
+    const OFFSET: i32 = 1 << 20;
     point.iter().zip(origin).fold(0_u64, |key, (x, origin)| {
-        let cell = ((x - origin) / width).floor() + OFFSET;
-        key.wrapping_shl(BITS) ^ (cell as u64)
+        let cell = cell(*x, *origin, width).wrapping_add(OFFSET);
+        key.wrapping_shl(BITS) ^ u64::from(cell as u32)
     })
 }
 
