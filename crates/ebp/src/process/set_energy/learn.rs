@@ -67,7 +67,7 @@ impl SetEnergyProcess {
                 slope = (slope + (square * (0.5 * per_element))?)?;
             }
         }
-        let loss = ((&slope * self.config.gradient_penalty)? - &gap)?;
+        let loss = ((&slope * (self.config.gradient_penalty * step.cosine()))? - &gap)?;
         let rate = step.learning_rate(self.config.learning_rate);
         let update = self.adam.step(&loss.backward()?, rate)?;
         self.average.update()?;
