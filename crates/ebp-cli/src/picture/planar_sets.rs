@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn sets_are_drawn_in_their_colours() {
-        let ring = |number| ebp::data::ring(ebp::rng::Stream::new(1, "rings"), number, 16);
+        let stream = ebp::rng::Stream::new(1, "rings");
+        let ring = |number| ebp::data::PlanarFamily::Rings.draw(stream, number, 16);
         let rows: Vec<SetRow> = ["held-out", "generated"]
             .into_iter()
             .zip([0, 4])

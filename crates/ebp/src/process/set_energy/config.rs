@@ -15,6 +15,17 @@ pub enum Interaction {
     Attention,
 }
 
+/// How the first guess of a set is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorKind {
+    /// Elements one after the other, each given those before it: the paper's choice.
+    Recurrent,
+    /// A hidden variable for the set, and elements independent given it.
+    #[default]
+    Hierarchical,
+}
+
 /// How the summary of a set is made from its elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,11 +60,15 @@ pub struct SetEnergyConfig {
     pub input_scale: f64,
     /// s₀ of the Gaussian base measure, which makes Z finite.
     pub base_std_dev: f64,
-    /// Width of the generator's recurrent state.
+    /// How the first guess of a set is drawn.
+    pub generator: GeneratorKind,
+    /// Size of the hidden variable; hierarchical only.
+    pub hidden_dim: usize,
+    /// Width of the generator's networks.
     pub generator_width: usize,
     /// Planar layers of each of its elements.
     pub generator_layers: usize,
-    /// Elements that the generator draws at once.
+    /// Elements that the generator draws at once; recurrent only.
     pub block_size: usize,
     /// T, Langevin steps on the whole set after the generator.
     pub num_dynamics_steps: usize,
@@ -87,6 +102,8 @@ impl Default for SetEnergyConfig {
             energy_widths: vec![64, 64],
             input_scale: 3.0,
             base_std_dev: 1.5,
+            generator: GeneratorKind::Hierarchical,
+            hidden_dim: 6,
             generator_width: 64,
             generator_layers: 4,
             block_size: 1,
@@ -108,6 +125,7 @@ impl SetEnergyConfig {
         for (field, count) in [
             ("element_dim", self.element_dim),
             ("num_heads", self.num_heads),
+            ("hidden_dim", self.hidden_dim),
             ("generator_width", self.generator_width),
             ("generator_layers", self.generator_layers),
             ("block_size", self.block_size),
