@@ -34,7 +34,7 @@ fn small() -> UnconditionalConfig {
 }
 
 fn process(config: UnconditionalConfig) -> UnconditionalProcess {
-    UnconditionalProcess::new(config, 7, Arc::new(CpuBackend::new())).unwrap()
+    UnconditionalProcess::new(config, 7, Arc::new(CpuBackend::new())).expect("a process")
 }
 
 /// A ring around the z axis of radius 0.5 to 1.2, by `number`.
@@ -63,9 +63,9 @@ fn train(process: &mut UnconditionalProcess, num_steps: u64) -> Vec<f64> {
         .map(|number| {
             let chosen: Vec<&[f32]> =
                 (0..4).map(|place| sets[((4 * number + place) % 12) as usize].as_slice()).collect();
-            let record = process.learn(&chosen, &step(number)).unwrap();
-            assert!(record.iter().all(|(name, value)| value.is_finite() || panic!("{name}")));
-            record.iter().find(|(name, _)| *name == "nats").unwrap().1
+            let record = process.learn(&chosen, &step(number)).expect("a step");
+            assert!(record.iter().all(|(_, value)| value.is_finite()), "{record:?}");
+            record.iter().find(|(name, _)| *name == "nats").map_or(f64::NAN, |(_, value)| *value)
         })
         .collect()
 }
@@ -74,13 +74,26 @@ fn bits(process: &UnconditionalProcess) -> Vec<(String, Vec<u32>)> {
     process
         .parameters()
         .export()
-        .unwrap()
+        .expect("parameters")
         .into_iter()
         .map(|(name, tensor)| {
-            let values: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
+            let values: Vec<f32> =
+                tensor.flatten_all().and_then(|flat| flat.to_vec1()).expect("numbers");
             (name, values.into_iter().map(f32::to_bits).collect())
         })
         .collect()
+}
+
+/// The middles of the cells of a grid over [−2, 2]³, `[per_axis³, 3]`.
+fn middles(per_axis: u16) -> Vec<f32> {
+    let at = |cell: u16| -2.0 + 4.0 * (f32::from(cell) + 0.5) / f32::from(per_axis);
+    let mut grid = Vec::new();
+    for z in 0..per_axis {
+        for y in 0..per_axis {
+            grid.extend((0..per_axis).flat_map(|x| [at(x), at(y), at(z)]));
+        }
+    }
+    grid
 }
 
 #[test]
@@ -152,15 +165,11 @@ fn log_partitions_are_integrals() {
     process.use_average().unwrap();
     let code = process.encode(&[&ring(1, 64), &ring(2, 64)]).unwrap().mean;
     let found = process.log_partition(&code, 40_000, Stream::new(1, "z")).unwrap();
-    const CELLS: usize = 60;
-    let at = |cell: usize| -2.0 + 4.0 * (cell as f32 + 0.5) / CELLS as f32;
-    let grid: Vec<f32> = (0..CELLS * CELLS * CELLS)
-        .flat_map(|cell| [at(cell % CELLS), at(cell / CELLS % CELLS), at(cell / CELLS / CELLS)])
-        .collect();
+    let grid = middles(60);
     for (set, log_z) in found.iter().enumerate() {
         let theta = &code[4 * set..4 * set + 4];
         let u = process.log_potentials(&grid, theta).unwrap();
-        let volume = (4.0 / CELLS as f64).powi(3);
+        let volume = (4.0_f64 / 60.0).powi(3);
         let exact: f64 = u.iter().map(|&u| f64::from(u).exp() * volume).sum();
         let error = (log_z.value - exact.ln()).abs();
         // The rule is second order: cells of 1/15 against features of about ½.
@@ -175,14 +184,10 @@ fn draws_have_the_law_of_the_density() {
     let mut process = process(small());
     train(&mut process, 30);
     let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
-    const CELLS: usize = 48;
-    let at = |cell: usize| -2.0 + 4.0 * (cell as f32 + 0.5) / CELLS as f32;
-    let grid: Vec<f32> = (0..CELLS * CELLS * CELLS)
-        .flat_map(|cell| [at(cell % CELLS), at(cell / CELLS % CELLS), at(cell / CELLS / CELLS)])
-        .collect();
+    let grid = middles(48);
     // Cubes of 12³ grid cells: 4³ bins.
     let bin = |x: &[f32]| {
-        let place = |x: f32| (((x + 2.0) as usize).min(3)) as usize;
+        let place = |x: f32| usize::from(x >= -1.0) + usize::from(x >= 0.0) + usize::from(x >= 1.0);
         place(x[0]) + 4 * place(x[1]) + 16 * place(x[2])
     };
     let u = process.log_potentials(&grid, &code).unwrap();

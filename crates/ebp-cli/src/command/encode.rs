@@ -71,8 +71,12 @@ pub(crate) fn run(arguments: &EncodeArguments) -> Result<(), Failure> {
         let array = Array::new(vec![count, width], values)?;
         write_npy(&arguments.out, &array, Precision::Single)?;
         if let Some(path) = &arguments.labels {
-            let lines: String =
-                clouds.names().iter().map(|name| format!("{}\n", class_of(name))).collect();
+            let lines: Vec<&str> = clouds.names().iter().map(|name| class_of(name)).collect();
+            let lines = lines.join(
+                "
+",
+            ) + "
+";
             std::fs::write(path, lines).map_err(|error| Failure::cannot("write", path, &error))?;
         }
         let out = arguments.out.display();

@@ -49,6 +49,9 @@ pub(crate) struct DenoisingArguments {
     step_size: f32,
 }
 
+/// Clouds in the units of the data.
+type Clouds = Vec<Vec<f32>>;
+
 /// One protocol.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -106,7 +109,7 @@ pub(super) fn run(arguments: &DenoisingArguments) -> Result<(), Failure> {
 fn measure(arguments: &DenoisingArguments) -> Result<Report, Failure> {
     let subject = arguments.experiment.subject("model", &[])?;
     let mut rows = Vec::new();
-    let mut shown: Vec<Vec<Vec<f32>>> = Vec::new();
+    let mut shown: Vec<Clouds> = Vec::new();
     for (protocol, sigma, radius) in [
         ("ball", arguments.sigma, Some(arguments.radius)),
         ("everywhere", arguments.sigma_everywhere, None),
@@ -134,7 +137,7 @@ fn one(
     protocol: &'static str,
     sigma: f32,
     radius: Option<f32>,
-) -> Result<(Row, Vec<Vec<Vec<f32>>>), Failure> {
+) -> Result<(Row, [Clouds; 3]), Failure> {
     let (affine, dim) = (&subject.trained.scale.affine, subject.trained.dim());
     let process = &subject.trained.process;
     let noise = sigma / affine.scale;
@@ -185,5 +188,5 @@ fn one(
         removed: 1.0 - own_theta / before,
     };
     let first = |clouds: Vec<Vec<f32>>| clouds.into_iter().take(6).collect::<Vec<_>>();
-    Ok((row, vec![first(clean), first(noisy), first(own)]))
+    Ok((row, [first(clean), first(noisy), first(own)]))
 }

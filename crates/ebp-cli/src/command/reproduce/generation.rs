@@ -3,6 +3,7 @@
 use clap::Args;
 use ebp::process::PointMethod;
 use serde::Serialize;
+use std::fmt::Write;
 
 use super::clouds::{CloudExperiment, Subject, keep_json};
 use crate::command::cloud_model::{
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &GenerationArguments) -> Result<(), Failure> {
         [only] => text.push_str(&generation_table(only)),
         _ => text.push_str(&summary_table(&report.summary)),
     }
-    text.push_str(&format!("\npicture (held out, samples): {}\n", report.picture));
+    let _ = write!(text, "\npicture (held out, samples): {}\n", report.picture);
     output::print(&text)
 }
 

@@ -1,5 +1,6 @@
 //! Table 1 of the paper: airplanes, chairs and cars.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use clap::Args;
@@ -63,17 +64,14 @@ pub(super) fn run(arguments: &Table1Arguments) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for report in &reports {
-        text.push_str(&format!(
-            "{}, {}\n{}",
-            report.class,
-            report.data,
-            generation_table(&report.rows)
-        ));
+        let _ =
+            write!(text, "{}, {}\n{}", report.class, report.data, generation_table(&report.rows));
         for (class, name, [jsd, mmd, cov]) in PUBLISHED {
             if class == report.class {
-                text.push_str(&format!(
-                    "published, ShapeNet: {name}: COV-CD {cov}, MMD-CD {mmd}, JSD {jsd}\n"
-                ));
+                let _ = writeln!(
+                    text,
+                    "published, ShapeNet: {name}: COV-CD {cov}, MMD-CD {mmd}, JSD {jsd}"
+                );
             }
         }
         text.push('\n');

@@ -3,6 +3,7 @@
 //! The path: [`CloudSettings`] → [`CloudData`] → [`run_training`] → [`Outcome`], a table beside
 //! the training sets and a contact sheet.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -205,7 +206,8 @@ impl Outcome {
             self.steps, self.seconds, self.estimator, self.prior
         );
         text.push_str(&generation_table(&self.rows));
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\nheld out: {:.3} nats per point, KL {:.1} nats per set, {} active units\n\
              reconstruction: Chamfer {:.2} ×10⁻³\n\
              drawing: {:.0} of {} proposals effective\n\
@@ -217,7 +219,7 @@ impl Outcome {
             self.effective_proposals,
             self.num_proposals,
             self.picture
-        ));
+        );
         output::print(&text)
     }
 }
