@@ -20,16 +20,18 @@
 
 mod approxmatch;
 mod arranged;
+mod brute_force;
 mod exact;
 mod exponential;
 mod nearest;
 mod search;
 mod sinkhorn;
+mod tree;
 
 use crate::{Error, Result};
 
 pub use self::arranged::ArrangedCloud;
-pub use self::nearest::{ChamferConvention, NearestNeighbours};
+pub use self::nearest::{ChamferConvention, NearestNeighbours, NearestSearch};
 
 /// How the earth mover's distance is computed; see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
