@@ -63,6 +63,14 @@ impl EmdMethod {
         }
     }
 
+    /// What is averaged: distances, or their squares.
+    pub fn convention(self) -> &'static str {
+        match self {
+            Self::Squared => "mean of squared distances",
+            _ => "mean of distances",
+        }
+    }
+
     /// Whether values are bounded from below by what bounds the exact distance.
     pub(crate) fn is_exact(self) -> bool {
         matches!(self, Self::Exact)
