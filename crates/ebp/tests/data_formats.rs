@@ -20,6 +20,7 @@ use ebp::data::words::{
 };
 use ebp::data::{Mesh, read_cloud, read_clouds, read_mesh};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name)
@@ -210,7 +211,7 @@ fn a_small_gzip_file_cannot_fill_the_memory() {
         "a.gz, byte 0: expected 28 unpacked bytes, as the header inside says, found more"
     );
     // A header of 4 GiB, with zeros to follow it.
-    let huge = [&[0, 0, 8, 3, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 4, 0][..], &[0; 100_000]].concat();
+    let huge = [&[0, 0, 8, 3, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 4, 0][..], &[0; 10_000]].concat();
     assert_eq!(
         message(&gzip(&huge)),
         "a.gz, byte 0: expected at most 67108864 bytes in 145 of gzip, found a header of 4294967312"
@@ -364,6 +365,11 @@ fn cloud() -> impl Strategy<Value = Cloud> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(2020),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn clouds_are_read_back_from_every_format(cloud in cloud()) {
         let formats = [

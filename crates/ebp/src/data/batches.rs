@@ -204,13 +204,12 @@ impl Batches {
     /// Appends the elements of a set that stand in these places.
     #[inline]
     fn push(&self, set: usize, places: Range<usize>, elements: &mut Vec<f32>) {
-        match &self.grid {
-            Some(grid) => grid.push(self.cache.picture(set), places, elements),
-            None => {
-                let dim = self.cache.meta().dim;
-                let numbers = places.start * dim..places.end * dim;
-                elements.extend_from_slice(&self.cache.set(set)[numbers]);
-            }
+        if let Some(grid) = &self.grid {
+            grid.push(self.cache.picture(set), places, elements);
+        } else {
+            let dim = self.cache.meta().dim;
+            let numbers = places.start * dim..places.end * dim;
+            elements.extend_from_slice(&self.cache.set(set)[numbers]);
         }
     }
 }

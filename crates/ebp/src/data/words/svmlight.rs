@@ -40,18 +40,14 @@ pub fn parse_svmlight(bytes: &[u8], file: &str) -> Result<Bags> {
             let pair = part.split_once(':').and_then(|(word, count)| {
                 Some((word.parse::<u32>().ok()?, count.parse::<u32>().ok()?))
             });
-            match pair {
-                Some((word, count)) => {
-                    is_from_zero |= word == 0;
-                    if count > 0 {
-                        words.push(word);
-                        counts.push(count);
-                    }
-                }
-                None => {
-                    let expected = "`word:count`, whole numbers";
-                    return Err(line.error(expected, format!("`{part}`")));
-                }
+            let Some((word, count)) = pair else {
+                let expected = "`word:count`, whole numbers";
+                return Err(line.error(expected, format!("`{part}`")));
+            };
+            is_from_zero |= word == 0;
+            if count > 0 {
+                words.push(word);
+                counts.push(count);
             }
         }
         if words.len() > before {
@@ -65,7 +61,9 @@ pub fn parse_svmlight(bytes: &[u8], file: &str) -> Result<Bags> {
         return Err(lines.at_end("a document such as `1 7:2 9:1`"));
     }
     if !is_from_zero {
-        words.iter_mut().for_each(|word| *word -= 1);
+        for word in &mut words {
+            *word -= 1;
+        }
     }
     Ok(Bags { offsets: SetOffsets::from_sizes(sizes)?, words, counts, ids, labels })
 }

@@ -16,7 +16,7 @@ pub(in super::super) type BoxEnds<'a> = (&'a [[f64; BOXES]], &'a [[f64; BOXES]])
 #[derive(Clone, Debug)]
 pub(in super::super) struct Boxes {
     dim: usize,
-    num_boxes: usize,
+    count: usize,
     /// `[group][axis][BOXES]`: the least coordinate; +∞ where there is no box.
     low: Vec<f64>,
     /// The same for the largest coordinate, +∞ again, so that what is absent is far away.
@@ -25,9 +25,9 @@ pub(in super::super) struct Boxes {
 
 impl Boxes {
     /// Room for boxes, none of them there yet.
-    pub(super) fn absent(dim: usize, num_boxes: usize) -> Self {
-        let ends = vec![f64::INFINITY; num_boxes.div_ceil(BOXES) * dim * BOXES];
-        Self { dim, num_boxes, low: ends.clone(), high: ends }
+    pub(super) fn absent(dim: usize, count: usize) -> Self {
+        let ends = vec![f64::INFINITY; count.div_ceil(BOXES) * dim * BOXES];
+        Self { dim, count, low: ends.clone(), high: ends }
     }
 
     pub(super) fn set(&mut self, number: usize, axis: usize, low: f64, high: f64) {
@@ -37,13 +37,13 @@ impl Boxes {
 
     /// The boxes around the groups of these; `None` if there is only one group.
     pub(super) fn above(&self) -> Option<Self> {
-        let num_groups = self.num_boxes.div_ceil(BOXES);
+        let num_groups = self.count.div_ceil(BOXES);
         if num_groups == 1 {
             return None;
         }
         let mut above = Self::absent(self.dim, num_groups);
         for group in 0..num_groups {
-            let present = BOXES.min(self.num_boxes - group * BOXES);
+            let present = BOXES.min(self.count - group * BOXES);
             let (low, high) = self.group(group);
             for axis in 0..self.dim {
                 let least = low[axis][..present].iter().copied().fold(f64::INFINITY, f64::min);
