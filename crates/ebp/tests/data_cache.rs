@@ -231,7 +231,7 @@ fn pictures_are_sets_of_pixels() {
         for row in batch.offsets.range(place) {
             let element = &batch.elements[4 * row..4 * row + 4];
             let pixel = level(element[0]) - 10 * set;
-            assert_eq!(element[2], [-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][pixel % 3]);
+            assert_eq!(element[2..3], [[-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][pixel % 3]]);
         }
     }
     assert_eq!(batch, few.batch(0, 0).unwrap());
