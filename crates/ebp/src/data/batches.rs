@@ -172,6 +172,10 @@ impl Batches {
         let change = Stream::new(self.config.seed, "augment").child(epoch);
         for &set in sets {
             let start = elements.len();
+            let source = match &self.grid {
+                Some(grid) => Source::Picture(self.cache.picture(set), grid),
+                None => Source::Numbers(self.cache.set(set), dim),
+            };
             let mut places = 0..self.cache.offsets().size(set);
             if let Some(range) = &self.config.points_from {
                 let end = range.end.min(places.end);
@@ -181,10 +185,10 @@ impl Batches {
                 Some(count) if count < places.len() => {
                     for index in drawn(places.len(), count, thin.child(set as u64)) {
                         let place = places.start + index;
-                        self.push(set, place..place + 1, &mut elements);
+                        source.push(place..place + 1, &mut elements);
                     }
                 }
-                _ => self.push(set, places, &mut elements),
+                _ => source.push(places, &mut elements),
             }
             let part = &mut elements[start..];
             if self.grid.is_none() {
@@ -200,16 +204,24 @@ impl Batches {
             labels: sets.iter().map(|&set| self.cache.label(set)).collect(),
         })
     }
+}
 
-    /// Appends the elements of a set that stand in these places.
+/// One set of a cache.
+enum Source<'a> {
+    /// Its numbers, and how many an element has.
+    Numbers(&'a [f32], usize),
+    Picture(&'a [u8], &'a Grid),
+}
+
+impl Source<'_> {
+    /// Appends the elements that stand in these places.
     #[inline]
-    fn push(&self, set: usize, places: Range<usize>, elements: &mut Vec<f32>) {
-        if let Some(grid) = &self.grid {
-            grid.push(self.cache.picture(set), places, elements);
-        } else {
-            let dim = self.cache.meta().dim;
-            let numbers = places.start * dim..places.end * dim;
-            elements.extend_from_slice(&self.cache.set(set)[numbers]);
+    fn push(&self, places: Range<usize>, elements: &mut Vec<f32>) {
+        match self {
+            Self::Numbers(numbers, dim) => {
+                elements.extend_from_slice(&numbers[places.start * dim..places.end * dim]);
+            }
+            Self::Picture(picture, grid) => grid.push(picture, places, elements),
         }
     }
 }
