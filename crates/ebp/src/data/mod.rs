@@ -19,6 +19,7 @@ pub mod mesh;
 pub mod normalise;
 pub mod npy;
 pub mod pattern;
+pub mod pixels;
 pub mod shapes;
 mod standardise;
 pub mod table;
