@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod data;
 pub mod error;
 pub mod kernel;
+pub mod latent;
 pub mod linalg;
 pub mod metric;
 pub mod nn;

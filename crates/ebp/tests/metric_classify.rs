@@ -196,6 +196,7 @@ fn the_gap_bounds_what_is_left() {
         let rows = every(&features);
         LinearSvm::fit(&labelled, &rows, &config, Stream::new(2, "svm")).unwrap().gap()
     };
+    // From 50 passes on, Newton steps finish what is left.
     let gaps = [gap(1), gap(10), gap(1000)];
     assert!(gaps[0] > 1e-3 && gaps[0] > gaps[1] && gaps[1] > gaps[2], "{gaps:?}");
     assert!(gaps[2] > -1e-12 && gaps[2] < 1e-9, "{gaps:?}");
@@ -287,4 +288,25 @@ fn what_does_not_fit_is_named() {
     let data = Labelled::new(&features, &[0, 1], 2).unwrap();
     let config = SvmConfig { cost: 0.0, ..SvmConfig::default() };
     assert!(LinearSvm::fit(&data, &[0, 1], &config, Stream::new(0, "svm")).is_err());
+}
+
+/// Long rows that are much alike: descent alone would take many thousands of passes.
+#[test]
+fn newton_steps_finish_where_descent_is_slow() {
+    let (num, dim) = (120, 20);
+    let mut values = vec![0.0_f32; num * dim];
+    Stream::new(5, "rows").fill_normal(0, 0, &mut values);
+    values.iter_mut().for_each(|value| *value = 30.0 + *value);
+    let mut coins = vec![0.0_f32; num];
+    Stream::new(6, "labels").fill_uniform(0, 0, &mut coins);
+    let labels: Vec<usize> = coins.iter().map(|&u| usize::from(u < 0.4)).collect();
+    let features = Features::new(dim, &values).unwrap();
+    let data = Labelled::new(&features, &labels, 2).unwrap();
+    let gap = |max_passes: usize| {
+        let config = SvmConfig { max_passes, ..SvmConfig::default() };
+        LinearSvm::fit(&data, &every(&features), &config, Stream::new(1, "svm")).unwrap().gap()
+    };
+    let (passes_alone, finished) = (gap(50), gap(1000));
+    assert!(passes_alone > 1e-3, "{passes_alone}");
+    assert!(finished.abs() < 1e-9, "{finished}");
 }

@@ -5,6 +5,7 @@
 
 mod clouds;
 mod curves;
+mod set_energies;
 
 use std::path::{Path, PathBuf};
 
@@ -97,8 +98,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
         Some("clouds") => clouds::run(arguments, &name, &layers),
+        Some("set-energies") => set_energies::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known are: clouds, curves",
+            help = "known are: clouds, curves, set-energies",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }

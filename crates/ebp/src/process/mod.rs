@@ -14,6 +14,7 @@ mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+mod set_energy;
 mod special;
 mod standardised;
 mod student_t;
@@ -34,13 +35,14 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::Learner;
+pub use set_energy::{Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling};
 pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{
-    CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings,
-    GaussianCodes, LatentAt, LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod,
-    ProposalConfig, SamplerKind, SetScore, UnconditionalConfig, UnconditionalProcess,
+    CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings, LatentAt,
+    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, ProposalConfig, SamplerKind,
+    SetScore, UnconditionalConfig, UnconditionalProcess,
 };
 
 /// A law of values at locations, ready to be conditioned.

@@ -18,6 +18,7 @@ mod metrics;
 mod observer;
 mod regression;
 mod run_directory;
+mod set_energies;
 mod tensorboard;
 mod trainer;
 
@@ -32,6 +33,7 @@ pub use self::metrics::Metrics;
 pub use self::observer::{Event, Observer, Silent, StepNumbers};
 pub use self::regression::{Regression, TaskConfig, TaskSource};
 pub use self::run_directory::{Existing, RunDescription, RunDirectory};
+pub use self::set_energies::{SetSource, SetTraining};
 pub use self::tensorboard::TensorBoard;
 pub use self::trainer::{Evaluation, Outcome, Session, Trainer};
 use crate::Result;

@@ -73,6 +73,8 @@ pub(crate) enum PriorName {
     Standard,
     /// A Gaussian fitted to the codes of the training sets: learned
     Gaussian,
+    /// A flow fitted to the codes of the training sets: learned
+    Flow,
 }
 
 impl PriorName {
@@ -80,6 +82,7 @@ impl PriorName {
         match self {
             Self::Standard => "standard",
             Self::Gaussian => "gaussian",
+            Self::Flow => "flow",
         }
     }
 }

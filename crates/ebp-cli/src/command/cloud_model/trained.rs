@@ -1,10 +1,13 @@
 //! A trained model of clouds as its folder keeps it.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ebp::checkpoint::CheckpointStore;
 use ebp::data::npy::{Array, Precision, read_npy, write_npy};
-use ebp::process::{DrawReport, DrawSettings, GaussianCodes, LatentCodes, UnconditionalProcess};
+use ebp::latent::{Codes, FlowConfig, FlowPrior, GaussianPrior, Prior, StandardPrior};
+use ebp::process::{DrawReport, DrawSettings, LatentCodes, UnconditionalProcess};
 use ebp::rng::Stream;
 use miette::miette;
 
@@ -29,6 +32,8 @@ pub(crate) struct TrainedCloud {
     /// After how many steps.
     pub(crate) step: u64,
     directory: PathBuf,
+    /// Laws of θ that were asked for before.
+    priors: RefCell<Vec<(PriorName, Rc<dyn Prior>)>>,
 }
 
 impl TrainedCloud {
@@ -41,7 +46,14 @@ impl TrainedCloud {
         directory: &Path,
     ) -> Result<Self, Failure> {
         process.use_average()?;
-        Ok(Self { settings, process, scale, step, directory: directory.to_owned() })
+        Ok(Self {
+            settings,
+            process,
+            scale,
+            step,
+            directory: directory.to_owned(),
+            priors: RefCell::default(),
+        })
     }
 
     /// Reads the newest checkpoint of the run in `directory`.
@@ -112,6 +124,30 @@ impl TrainedCloud {
         Ok(self.process.encode(&data.training_sets())?)
     }
 
+    /// A law of θ, fitted to the codes of the training sets if it is a learned one.
+    fn prior(&self, name: PriorName) -> Result<Rc<dyn Prior>, Failure> {
+        let k = self.process.config().latent_dim;
+        if let Some((_, prior)) = self.priors.borrow().iter().find(|(known, _)| *known == name) {
+            return Ok(Rc::clone(prior));
+        }
+        let prior: Rc<dyn Prior> = if name == PriorName::Standard {
+            Rc::new(StandardPrior { dim: k })
+        } else {
+            let codes = self.codes()?;
+            let std_devs = codes.std_devs();
+            let codes = Codes::new(k, &codes.mean, Some(&std_devs))?;
+            match name {
+                PriorName::Flow => {
+                    let stream = Stream::new(self.settings.seed, "prior");
+                    Rc::new(FlowPrior::fit(&codes, &FlowConfig::default(), stream)?.0)
+                }
+                _ => Rc::new(GaussianPrior::fit(&codes)?),
+            }
+        };
+        self.priors.borrow_mut().push((name, Rc::clone(&prior)));
+        Ok(prior)
+    }
+
     /// `count` new θ, `[count, k]`.
     pub(crate) fn draw_latents(
         &self,
@@ -119,14 +155,7 @@ impl TrainedCloud {
         count: usize,
         stream: Stream,
     ) -> Result<Vec<f32>, Failure> {
-        match prior {
-            PriorName::Standard => {
-                let mut theta = vec![0.0; count * self.process.config().latent_dim];
-                stream.fill_normal(0, 0, &mut theta);
-                Ok(theta)
-            }
-            PriorName::Gaussian => Ok(GaussianCodes::fit(&self.codes()?)?.sample(count, stream)),
-        }
+        Ok(self.prior(prior)?.sample(count, stream)?)
     }
 
     /// Clouds of `num_points` for each θ, in the units of the data.

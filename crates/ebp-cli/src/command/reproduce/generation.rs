@@ -127,6 +127,7 @@ pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
     };
     let mut rows = Vec::new();
     for (name, prior, method) in [
+        ("flow prior", PriorName::Flow, PointMethod::Annealed),
         ("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
         ("gaussian prior, noise kept", PriorName::Gaussian, PointMethod::Langevin),
         ("N(0, I)", PriorName::Standard, PointMethod::Annealed),

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Rows whose αᵢ stays at 0 are left out of most passes. Convergence is linear, and slow where rows
-//! are long and alike; what was not reached then stands in the gap.
+//! are long and alike. Where passes alone do not get there and there are more rows than features,
+//! Newton steps finish (`newton.rs`); what was not reached stands in the gap.
 #![allow(
     clippy::inline_always,
     reason = "loops reach the machine's instruction set only when inlined into its function"
@@ -24,6 +25,11 @@ use crate::rng::Stream;
 
 use super::features::{Features, LANES};
 use super::svm::SvmConfig;
+
+/// Where Newton steps can finish, descent stops after so many passes.
+const FIRST_PASSES: usize = 50;
+/// Newton steps solve a system of this size at most.
+const MOST_FEATURES: usize = 2048;
 
 /// One binary problem: which rows, and which of them are positive.
 pub(super) struct Problem<'a> {
@@ -53,10 +59,16 @@ impl Problem<'_> {
 
     /// Solves for one C from wherever `state` is, and returns (P − D)/P.
     pub(super) fn solve(&self, state: &mut DualState, config: &SvmConfig, stream: Stream) -> f64 {
-        self.descend(state, config.cost, config.tolerance, config.max_passes, stream);
+        let SvmConfig { cost, tolerance, max_passes } = *config;
+        let may_finish = self.features.dim() < self.rows.len().min(MOST_FEATURES);
+        let passes = if may_finish { max_passes.min(FIRST_PASSES) } else { max_passes };
+        let is_done = self.descend(state, cost, tolerance, passes, stream);
+        if !is_done && may_finish && passes < max_passes {
+            self.finish(state, cost);
+        }
         let margins = self.margins(&state.weights);
         let primal = self.primal(&state.weights, &margins, config.cost);
-        (primal - self.dual(state, config.cost)) / primal
+        (primal - state.objective(config.cost)) / primal
     }
 
     /// Runs up to `max_passes` passes and stops when no αᵢ wants to move by more than `tolerance`
@@ -110,11 +122,13 @@ impl Problem<'_> {
         let losses: f64 = margins.iter().zip(&self.signs).map(|(&m, &y)| square(m, y)).sum();
         0.5 * square_norm(weights) + cost * losses
     }
+}
 
+impl DualState {
     /// D.
-    pub(super) fn dual(&self, state: &DualState, cost: f64) -> f64 {
-        let sum: f64 = state.alphas.iter().map(|alpha| alpha - alpha * alpha / (4.0 * cost)).sum();
-        sum - 0.5 * square_norm(&state.weights)
+    fn objective(&self, cost: f64) -> f64 {
+        let sum: f64 = self.alphas.iter().map(|alpha| alpha - alpha * alpha / (4.0 * cost)).sum();
+        sum - 0.5 * square_norm(&self.weights)
     }
 }
 
@@ -207,9 +221,6 @@ fn dot(row: &[[f32; LANES]], weights: &[[f64; LANES]]) -> f64 {
             sums[0][lane] += f64::from(row[last][lane]) * weights[last][lane];
         }
     }
-    let mut total = 0.0;
-    for lane in 0..LANES {
-        total += sums[0][lane] + sums[1][lane];
-    }
-    total
+    let [even, odd] = sums;
+    even.iter().zip(&odd).map(|(a, b)| a + b).sum()
 }

@@ -9,6 +9,7 @@
 mod confusion;
 mod dual;
 mod features;
+mod newton;
 mod svm;
 mod validation;
 

@@ -11,6 +11,8 @@ use crate::{Error, Result, SetOffsets};
 
 /// Points of several sets.
 pub(super) struct Batch {
+    /// n of every whole set: what is drawn here stands for all of it.
+    pub(super) whole: SetOffsets,
     /// What the encoder reads, `[total, d]`.
     pub(super) encoder_points: Vec<f32>,
     pub(super) encoder_offsets: SetOffsets,
@@ -65,13 +67,14 @@ impl Batch {
             .collect();
         let gather = |part: fn(&Prepared) -> &Vec<f32>| -> (Vec<f32>, Vec<usize>) {
             let sizes = prepared.iter().map(|set| part(set).len() / dim).collect();
-            (prepared.iter().flat_map(|set| part(set).iter().copied()).collect(), sizes)
+            (prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat(), sizes)
         };
         let (encoder_points, encoder_sizes) = gather(|set| &set.encoder_points);
         let (points, sizes) = gather(|set| &set.points);
         let (candidates, _) = gather(|set| &set.candidates);
         let (log_densities, _) = gather(|set| &set.log_densities);
         Ok(Self {
+            whole: SetOffsets::from_sizes(sets.iter().map(|set| set.len() / dim))?,
             encoder_points,
             encoder_offsets: SetOffsets::from_sizes(encoder_sizes)?,
             points,

@@ -1,8 +1,6 @@
-//! Codes of sets, and a law of codes to draw new ones from.
+//! Codes of sets.
 
 use super::UnconditionalProcess;
-use crate::linalg::{Cholesky, Matrix};
-use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
 /// Sets that are encoded together.
@@ -25,6 +23,11 @@ impl LatentCodes {
     /// How many sets.
     pub fn num_sets(&self) -> usize {
         self.mean.len() / self.latent_dim.max(1)
+    }
+
+    /// σ, `[sets, k]`.
+    pub fn std_devs(&self) -> Vec<f32> {
+        self.log_std_dev.iter().map(|log_std_dev| log_std_dev.exp()).collect()
     }
 
     /// Latent coordinates whose KL to N(0, 1) exceeds 0.01 nats on average.
@@ -70,97 +73,19 @@ impl UnconditionalProcess {
     }
 }
 
-/// A Gaussian with full covariance, fitted to codes: the law of μ + σ ξ over the sets. A learned
-/// p(θ); results that use it say so.
-#[derive(Clone, Debug)]
-pub struct GaussianCodes {
-    mean: Vec<f64>,
-    factor: Cholesky,
-}
-
-impl GaussianCodes {
-    /// Fits mean and covariance.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if there are no codes, [`Error::NotPositiveDefinite`] if they are
-    /// not finite.
-    pub fn fit(codes: &LatentCodes) -> Result<Self> {
-        let (k, n) = (codes.latent_dim, codes.num_sets());
-        if n == 0 {
-            return Err(Error::invalid("codes", "of at least one set", n));
-        }
-        let mut mean = vec![0.0; k];
-        for code in codes.mean.chunks_exact(k) {
-            mean.iter_mut().zip(code).for_each(|(sum, m)| *sum += f64::from(*m) / n as f64);
-        }
-        // Cov[μ + σ ξ] = Cov[μ] + diag E[σ²]
-        let mut covariance = Matrix::zeros(k, k);
-        for code in codes.mean.chunks_exact(k) {
-            let centred: Vec<f64> =
-                code.iter().zip(&mean).map(|(m, c)| f64::from(*m) - c).collect();
-            for (column, factor) in centred.iter().enumerate() {
-                let entries = &mut covariance.column_mut(column)[column..];
-                for (entry, row) in entries.iter_mut().zip(&centred[column..]) {
-                    *entry += factor * row / n as f64;
-                }
-            }
-        }
-        for code in codes.log_std_dev.chunks_exact(k) {
-            for (axis, log_std_dev) in code.iter().enumerate() {
-                let variance = (2.0 * f64::from(*log_std_dev)).exp();
-                covariance.column_mut(axis)[axis] += variance / n as f64;
-            }
-        }
-        let factor = Cholesky::new(Matrix::zeros(k, k), |storage| {
-            storage.entries_mut().copy_from_slice(covariance.entries());
-        })?;
-        Ok(Self { mean, factor })
-    }
-
-    /// `count` codes, `[count, k]`.
-    #[expect(clippy::cast_possible_truncation, reason = "codes are f32")]
-    pub fn sample(&self, count: usize, stream: Stream) -> Vec<f32> {
-        let k = self.mean.len();
-        let mut codes = Vec::with_capacity(count * k);
-        let mut noise = vec![0.0; k];
-        for number in 0..count {
-            stream.fill_normal(0, (number * k) as u64, &mut noise);
-            let noise: Vec<f64> = noise.iter().map(|&xi| f64::from(xi)).collect();
-            let moved = self.factor.multiply_lower(&noise);
-            codes.extend(moved.iter().zip(&self.mean).map(|(x, m)| (x + m) as f32));
-        }
-        codes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_fitted_gaussian_has_the_moments_of_the_codes() {
-        // μ on a line (t, −2 t + 1), σ = (0.5, 1): covariance [[v + ¼, −2v], [−2v, 4v + 1]].
-        let t: Vec<f32> = (0..9_u8).map(|i| f32::from(i) / 4.0 - 1.0).collect();
+    fn coordinates_that_follow_the_prior_are_not_active() {
         let codes = LatentCodes {
-            latent_dim: 2,
-            mean: t.iter().flat_map(|t| [*t, 1.0 - 2.0 * t]).collect(),
-            log_std_dev: t.iter().flat_map(|_| [0.5_f32.ln(), 0.0]).collect(),
+            latent_dim: 3,
+            mean: vec![0.0, 1.0, 0.0, 0.0, -1.0, 0.0],
+            // The third coordinate is N(0, 0.5²): it says something, though the same of every set.
+            log_std_dev: vec![0.0, 0.0, 0.5_f32.ln(), 0.0, 0.0, 0.5_f32.ln()],
             pooled: Vec::new(),
         };
-        let fitted = GaussianCodes::fit(&codes).unwrap();
-        let count = 20_000;
-        let drawn = fitted.sample(count, Stream::new(1, "codes"));
-        let n = f64::from(u32::try_from(count).unwrap());
-        let mean =
-            |g: fn(&[f32]) -> f32| drawn.chunks_exact(2).map(|c| f64::from(g(c))).sum::<f64>() / n;
-        let v = t.iter().map(|t| f64::from(t * t)).sum::<f64>() / 9.0;
-        // Standard errors of means are √(var/n) ≤ 0.014, of products about √2 times the product.
-        assert!(mean(|c| c[0]).abs() < 0.03);
-        assert!((mean(|c| c[1]) - 1.0).abs() < 0.06);
-        assert!((mean(|c| c[0] * c[0]) - v - 0.25).abs() < 0.03);
-        assert!((mean(|c| c[0] * (c[1] - 1.0)) + 2.0 * v).abs() < 0.06);
-        assert!((mean(|c| (c[1] - 1.0) * (c[1] - 1.0)) - 4.0 * v - 1.0).abs() < 0.13);
-        assert_eq!(codes.num_active(), 2);
+        assert_eq!((codes.num_sets(), codes.num_active()), (2, 2));
     }
 }

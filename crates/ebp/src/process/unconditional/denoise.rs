@@ -78,21 +78,19 @@ impl UnconditionalProcess {
                 if is_fixed.is_some_and(|fixed| fixed[row]) {
                     continue;
                 }
+                let places = row * dim..(row + 1) * dim;
                 let mut way = [0.0_f32; MOST_DIMENSIONS];
-                let mut square = 0.0;
-                for axis in 0..dim {
-                    let place = row * dim + axis;
+                for (way, place) in way.iter_mut().zip(places.clone()) {
                     let back = match settings.noise {
                         Some(noise) => (points[place] - moved[place]) / (noise * noise),
                         None => 0.0,
                     };
-                    way[axis] = 0.5 * share * settings.step_size * (gradient[place] + back);
-                    square += way[axis] * way[axis];
+                    *way = 0.5 * share * settings.step_size * (gradient[place] + back);
                 }
-                let shorten =
-                    (settings.longest_move / square.sqrt().max(f32::MIN_POSITIVE)).min(1.0);
-                for axis in 0..dim {
-                    moved[row * dim + axis] += shorten * way[axis];
+                let length = way.iter().map(|way| way * way).sum::<f32>().sqrt();
+                let shorten = (settings.longest_move / length.max(f32::MIN_POSITIVE)).min(1.0);
+                for (x, way) in moved[places].iter_mut().zip(way) {
+                    *x += shorten * way;
                 }
             }
         }

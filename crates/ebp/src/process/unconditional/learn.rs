@@ -75,8 +75,8 @@ impl UnconditionalProcess {
             None => None,
         };
         let (part, likelihood) = self.estimate(&batch, &theta, &calibrated, step)?;
-        // Each set's KL is shared by its own points.
-        let shares = inverse_sizes(&batch.encoder_offsets)?;
+        // Each set's KL is shared by all of its points, those that were not drawn included.
+        let shares = inverse_sizes(&batch.whole)?;
         let kl_share = (&kl * shares)?.mean_all()?;
         let loss = (part + (kl_share * self.kappa(step))?)?;
         let update = self.adam.step(&loss.backward()?, self.learning_rate(step))?;
@@ -163,7 +163,7 @@ impl UnconditionalProcess {
                 self.likelihood(&batch, None, &encoded.posterior.mean.detach(), &calibrated)?;
             let weight = part.len() as f64 / sets.len() as f64;
             let here = f64::from(found.nats.to_scalar::<f32>()?);
-            let shares = inverse_sizes(&batch.encoder_offsets)?;
+            let shares = inverse_sizes(&batch.whole)?;
             let share = f64::from((&kl * shares)?.mean_all()?.to_scalar::<f32>()?);
             nats += weight * here;
             bound += weight * (here + share);

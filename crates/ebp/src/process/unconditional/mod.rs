@@ -8,9 +8,9 @@
 //! A training step (`learn.rs`) encodes sets (`encoder.rs`), draws θ and estimates the gradient of
 //! log Z with candidates around the set's own points (`proposal.rs`), by the paper's learned
 //! sampler (`ade.rs`, `sampler.rs`), or not at all (`score_matching.rs`). Points of a given θ are drawn
-//! by importance resampling on a grid and Langevin steps (`points.rs`); θ of new sets by a Gaussian
-//! fitted to the codes of the training sets (`codes.rs`). Sets are scored (`score.rs`) and denoised
-//! (`denoise.rs`) by the same energy.
+//! by importance resampling on a grid and Langevin steps (`points.rs`); θ of new sets come from a
+//! [`Prior`](crate::latent::Prior) fitted to the codes of the training sets (`codes.rs`). Sets are
+//! scored (`score.rs`) and denoised (`denoise.rs`) by the same energy.
 
 mod ade;
 mod batch;
@@ -20,7 +20,9 @@ mod config;
 mod denoise;
 mod encoder;
 mod flow;
+mod grid;
 mod learn;
+mod mala;
 mod points;
 mod proposal;
 mod sampled;
@@ -41,7 +43,7 @@ use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters};
 use crate::point::{PointBackend, PointMlp};
 use crate::{Error, Result};
 
-pub use codes::{GaussianCodes, LatentCodes};
+pub use codes::LatentCodes;
 pub use config::{
     CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig, UnconditionalConfig,
 };

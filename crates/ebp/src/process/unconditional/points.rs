@@ -13,6 +13,8 @@
 use rayon::prelude::*;
 
 use super::UnconditionalProcess;
+use super::grid::{CoarseGrid, Weighted, effective, resample};
+use super::mala::Chains;
 use crate::point::{
     Bounds, CandidateValues, Candidates, Clip, Langevin, LogWeights, Motion, PointBatch, PointMlp,
 };
@@ -22,10 +24,6 @@ use crate::{Error, Result, SetOffsets};
 
 /// Sets whose points are drawn together.
 const DRAWN_AT_ONCE: usize = 16;
-/// What cells get beside exp(u/2), as a share of all proposals.
-const EVERYWHERE: f64 = 0.03;
-/// The temperature at which the coarse values choose cells.
-const COARSE_TEMPERATURE: f64 = 2.0;
 
 /// What moves points after resampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +72,6 @@ pub struct DrawReport {
     pub effective_proposals: f64,
     /// The share of MALA's proposals that were accepted.
     pub acceptance: Option<f64>,
-}
-
-/// Weighted places of one set.
-struct Weighted {
-    values: Vec<f32>,
-    log_weights: Vec<f64>,
 }
 
 impl UnconditionalProcess {
@@ -226,7 +218,8 @@ impl UnconditionalProcess {
             return Ok((points, 1.0));
         }
         if settings.method == PointMethod::Mala {
-            return self.mala(mlp, theta, points, &offsets, settings, stream);
+            let chains = Chains { mlp, theta, offsets: &offsets };
+            return self.mala(&chains, points, settings, stream);
         }
         let steps = settings.num_steps;
         let noise_scales: Vec<f32> = (0..steps)
@@ -257,178 +250,9 @@ impl UnconditionalProcess {
             is_fixed: None,
         }
     }
-
-    /// Metropolis-adjusted Langevin steps, every point a chain of its own:
-    ///
-    /// ```text
-    /// y = x + (η/2) ∇u(x) + √η ξ,   accepted with min(1, exp(u(y) − u(x)) q(x|y)/q(y|x))
-    /// ```
-    fn mala(
-        &self,
-        mlp: &PointMlp,
-        theta: &[f32],
-        mut points: Vec<f32>,
-        offsets: &SetOffsets,
-        settings: &DrawSettings,
-        stream: Stream,
-    ) -> Result<(Vec<f32>, f64)> {
-        let dim = self.config.value_dim;
-        let step_size = settings.step_size;
-        let inverse = 1.0 / (self.config.base_std_dev * self.config.base_std_dev);
-        let backend = self.energy.module.backend();
-        // u and ∇u, base measure included.
-        let score = |points: &[f32]| -> Result<(Vec<f32>, Vec<f32>)> {
-            let batch = PointBatch { elements: points, offsets, context: theta };
-            let found = backend.score(mlp, &batch)?;
-            let u = found.values.iter().zip(points.chunks_exact(dim));
-            let u = u.map(|(f, x)| f + self.base(x)).collect();
-            let gradient = found.score.iter().zip(points).map(|(g, x)| g - inverse * x).collect();
-            Ok((u, gradient))
-        };
-        let (mut u, mut gradient) = score(&points)?;
-        let n = u.len();
-        let (mut noise, mut uniforms) = (vec![0.0; points.len()], vec![0.0; n]);
-        let mut num_accepted = 0_usize;
-        for number in 0..settings.num_steps {
-            let stream = stream.child(number as u64);
-            stream.child(0).fill_normal(0, 0, &mut noise);
-            stream.child(1).fill_uniform(0, 0, &mut uniforms);
-            let moved: Vec<f32> = points
-                .iter()
-                .zip(gradient.iter().zip(&noise))
-                .map(|(x, (g, xi))| x + 0.5 * step_size * g + step_size.sqrt() * xi)
-                .collect();
-            let (moved_u, moved_gradient) = score(&moved)?;
-            for i in 0..n {
-                let row = i * dim..(i + 1) * dim;
-                let (x, y) = (&points[row.clone()], &moved[row.clone()]);
-                // log q(x | y) − log q(y | x) = (‖y − x − ηg/2‖² − ‖x − y − ηg′/2‖²)/(2η)
-                let mut difference = 0.0;
-                for axis in 0..dim {
-                    let forward = step_size.sqrt() * noise[row.start + axis];
-                    let back =
-                        x[axis] - y[axis] - 0.5 * step_size * moved_gradient[row.start + axis];
-                    difference += forward * forward - back * back;
-                }
-                let log_ratio = moved_u[i] - u[i] + 0.5 * difference / step_size;
-                let is_inside = y.iter().all(|x| x.abs() <= self.config.half_width);
-                if is_inside && (1.0 - uniforms[i]).ln() < log_ratio {
-                    num_accepted += 1;
-                    points[row.clone()].copy_from_slice(&moved[row.clone()]);
-                    gradient[row.clone()].copy_from_slice(&moved_gradient[row]);
-                    u[i] = moved_u[i];
-                }
-            }
-        }
-        let share = num_accepted as f64 / (n * settings.num_steps) as f64;
-        Ok((points, share))
-    }
 }
 
 /// Fewer would miss thin parts of a shape, however few points are wanted.
 const FEWEST_PROPOSALS: usize = 8192;
 /// Longer gradients of u are shortened to this: at a step of 10⁻³ a point moves by half a unit.
 const LONGEST_GRADIENT: f32 = 1000.0;
-
-/// Cubes that fill the domain.
-struct CoarseGrid {
-    dim: usize,
-    half: f32,
-    cells: usize,
-}
-
-impl CoarseGrid {
-    fn num_cells(&self) -> usize {
-        self.cells.pow(u32::try_from(self.dim).unwrap_or(3))
-    }
-
-    fn width(&self) -> f32 {
-        2.0 * self.half / self.cells as f32
-    }
-
-    /// The lower corner of a cell.
-    fn corner(&self, mut cell: usize, axis: usize) -> f32 {
-        for _ in 0..axis {
-            cell /= self.cells;
-        }
-        (cell % self.cells) as f32 * self.width() - self.half
-    }
-
-    /// One random place in every cell, `[cells, d]`.
-    fn places(&self, stream: Stream) -> Vec<f32> {
-        let mut places = vec![0.0; self.num_cells() * self.dim];
-        stream.fill_uniform(0, 0, &mut places);
-        for (cell, place) in places.chunks_exact_mut(self.dim).enumerate() {
-            for (axis, x) in place.iter_mut().enumerate() {
-                *x = self.corner(cell, axis) + *x * self.width();
-            }
-        }
-        places
-    }
-
-    /// `count` places in cells chosen by `u`, and log r of each.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a position below the number of cells; networks compute in f32"
-    )]
-    fn propose(&self, u: &[f64], count: usize, stream: Stream) -> (Vec<f32>, Vec<f64>) {
-        let largest = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let tempered: Vec<f64> =
-            u.iter().map(|u| ((u - largest) / COARSE_TEMPERATURE).exp()).collect();
-        let sum: f64 = tempered.iter().sum();
-        let everywhere = EVERYWHERE / tempered.len() as f64;
-        let shares: Vec<f64> =
-            tempered.iter().map(|t| (1.0 - EVERYWHERE) * t / sum + everywhere).collect();
-        let volume = f64::from(self.width()).powi(i32::try_from(self.dim).unwrap_or(3));
-        let mut uniforms = vec![0.0; count * self.dim];
-        stream.child(0).fill_uniform(0, 0, &mut uniforms);
-        let mut log_densities = Vec::with_capacity(count);
-        for (place, cell) in
-            uniforms.chunks_exact_mut(self.dim).zip(systematic(&shares, count, stream.child(1)))
-        {
-            for (axis, x) in place.iter_mut().enumerate() {
-                *x = self.corner(cell, axis) + *x * self.width();
-            }
-            log_densities.push((shares[cell] / volume).ln());
-        }
-        (uniforms, log_densities)
-    }
-}
-
-/// `count` numbers, number i about `count · shares[i]` times: one draw moves a comb over the sums.
-fn systematic(shares: &[f64], count: usize, stream: Stream) -> Vec<usize> {
-    let mut start = [0.0];
-    stream.fill_uniform(0, 0, &mut start);
-    let total: f64 = shares.iter().sum();
-    let mut chosen = Vec::with_capacity(count);
-    let (mut sum, mut index) = (shares[0], 0);
-    for tooth in 0..count {
-        let place = (tooth as f64 + f64::from(start[0])) / count as f64 * total;
-        while sum <= place && index + 1 < shares.len() {
-            index += 1;
-            sum += shares[index];
-        }
-        chosen.push(index);
-    }
-    chosen
-}
-
-/// `count` of the places by their weights, in a drawn order.
-fn resample(weighted: &Weighted, dim: usize, count: usize, stream: Stream) -> Vec<f32> {
-    let largest = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = weighted.log_weights.iter().map(|w| (w - largest).exp()).collect();
-    let chosen = systematic(&weights, count, stream.child(0));
-    crate::data::mesh::shuffled(count, stream.child(1))
-        .into_iter()
-        .flat_map(|place| &weighted.values[chosen[place] * dim..(chosen[place] + 1) * dim])
-        .copied()
-        .collect()
-}
-
-/// (Σ w)²/Σ w².
-fn effective(log_weights: &[f64]) -> f64 {
-    let largest = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights = log_weights.iter().map(|w| (w - largest).exp());
-    let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
-    sum * sum / squares
-}

@@ -175,7 +175,6 @@ impl CellCounts {
     }
 
     /// Where the key is, or where it would go.
-    #[expect(clippy::cast_possible_truncation, reason = "the high bits of a product, masked")]
     fn slot(&self, key: u64) -> usize {
         let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & self.mask;
         while self.counts[slot] > 0 && self.keys[slot] != key {
@@ -202,7 +201,9 @@ mod tests {
     fn points(n: usize) -> Vec<f32> {
         let mut points = vec![0.0; 3 * n];
         Stream::new(4, "points").fill_normal(0, 0, &mut points);
-        points.iter_mut().for_each(|x| *x *= 0.4);
+        for x in &mut points {
+            *x *= 0.4;
+        }
         points
     }
 

@@ -143,9 +143,12 @@ impl CloudSampler {
         let noise = self.config.noise;
         let is_annealed = self.config.noise_schedule == NoiseSchedule::Annealed;
         let noise_scales: Vec<f32> = (0..steps)
-            .map(|t| match is_annealed {
-                true => noise * (steps - 1 - t) as f64 / (steps.max(2) - 1) as f64,
-                false => noise,
+            .map(|t| {
+                if is_annealed {
+                    noise * (steps - 1 - t) as f64 / (steps.max(2) - 1) as f64
+                } else {
+                    noise
+                }
             })
             .map(|scale| scale as f32)
             .collect();

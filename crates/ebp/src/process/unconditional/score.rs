@@ -92,7 +92,7 @@ impl UnconditionalProcess {
             // n log Z is as uncertain as n times log Z, on top of what θ adds.
             let from_partition = n * at_mean[number].std_error;
             log_likelihood.std_error = log_likelihood.std_error.hypot(from_partition);
-            let u = self.point_values(set, mean)?;
+            let u = self.log_potentials(set, mean)?;
             #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
             let log_z = at_mean[number].value as f32;
             let terms = mean.iter().zip(log_std_dev);
@@ -107,8 +107,12 @@ impl UnconditionalProcess {
         Ok(scores)
     }
 
-    /// u of every point of a set at one θ.
-    pub(super) fn point_values(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
+    /// u of every point `[n, d]` at one θ `[k]`: log p up to log Z.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongLength`] or [`Error::NonFinite`] naming what does not fit.
+    pub fn log_potentials(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
         let dim = self.config.value_dim;
         let offsets = SetOffsets::from_sizes([points.len() / dim])?;
         let batch = PointBatch { elements: points, offsets: &offsets, context: theta };
@@ -120,7 +124,9 @@ impl UnconditionalProcess {
     fn sums(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f64>> {
         theta
             .chunks_exact(self.config.latent_dim)
-            .map(|theta| Ok(self.point_values(points, theta)?.iter().map(|&u| f64::from(u)).sum()))
+            .map(|theta| {
+                Ok(self.log_potentials(points, theta)?.iter().map(|&u| f64::from(u)).sum())
+            })
             .collect()
     }
 }

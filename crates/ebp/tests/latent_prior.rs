@@ -1,0 +1,146 @@
+//! Laws of θ: densities that integrate to one, maps that undo each other, fits that beat a Gaussian
+//! where one cannot do.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use ebp::latent::{Codes, FlowConfig, FlowPrior, GaussianPrior, Prior, StandardPrior};
+use ebp::rng::Stream;
+
+/// Two half circles of radius 1 that interlock, with noise of standard deviation 0.1.
+fn moons(count: usize, seed: u64) -> Vec<f32> {
+    let stream = Stream::new(seed, "moons");
+    let (mut angles, mut noise) = (vec![0.0_f32; count], vec![0.0_f32; 2 * count]);
+    stream.child(0).fill_uniform(0, 0, &mut angles);
+    stream.child(1).fill_normal(0, 0, &mut noise);
+    let mut rows = Vec::with_capacity(2 * count);
+    for (i, angle) in angles.iter().enumerate() {
+        let (sine, cosine) = (std::f32::consts::PI * angle).sin_cos();
+        let [x, y] = if i % 2 == 0 { [cosine, sine] } else { [1.0 - cosine, 0.5 - sine] };
+        rows.extend([x + 0.1 * noise[2 * i], y + 0.1 * noise[2 * i + 1]]);
+    }
+    rows
+}
+
+fn fitted() -> (FlowPrior, ebp::latent::FlowFit, Vec<f32>) {
+    let means = moons(1000, 1);
+    let config =
+        FlowConfig { hidden_width: 32, num_layers: 6, num_steps: 500, ..FlowConfig::default() };
+    let codes = Codes::new(2, &means, None).unwrap();
+    let (flow, fit) = FlowPrior::fit(&codes, &config, Stream::new(3, "prior")).unwrap();
+    (flow, fit, means)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn the_flow_beats_the_gaussian_and_integrates_to_one() {
+    let (flow, fit, means) = fitted();
+    let gaussian = GaussianPrior::fit(&Codes::new(2, &means, None).unwrap()).unwrap();
+    let fresh = moons(1000, 2);
+    let gain =
+        mean(&flow.log_density(&fresh).unwrap()) - mean(&gaussian.log_density(&fresh).unwrap());
+    // Arcs of length 2π with noise across have an entropy of log 2π + log(0.1 √(2πe)) = 0.95 nats, the
+    // Gaussian with their covariance one of 1.87: half of the difference is asked for.
+    assert!(gain > 0.46, "{gain} {fit:?}");
+    assert!(fit.flow_nll < fit.gaussian_nll && fit.best_step > 0, "{fit:?}");
+
+    let (low, cell, count) = (-4.0_f32, 0.04_f32, 225_u16);
+    let grid: Vec<f32> = (0..count)
+        .flat_map(|i| (0..count).map(move |j| [i, j].map(|k| low + cell * f32::from(k))))
+        .flatten()
+        .collect();
+    for prior in [&flow as &dyn Prior, &gaussian] {
+        let mass: f64 = prior.log_density(&grid).unwrap().iter().map(|log_p| log_p.exp()).sum();
+        let mass = mass * f64::from(cell) * f64::from(cell);
+        // The trapezoidal rule, on ridges two and a half cells wide.
+        assert!((mass - 1.0).abs() < 0.01, "{} {mass}", prior.name());
+    }
+
+    // Draws have the density they claim: on them −log p is the entropy, as on fresh moons up to the
+    // divergence from them.
+    let draws = flow.sample(2000, Stream::new(5, "draws")).unwrap();
+    let own = -mean(&flow.log_density(&draws).unwrap());
+    let cross = -mean(&flow.log_density(&fresh).unwrap());
+    assert!((own - cross).abs() < 0.5, "{own} {cross}");
+}
+
+#[test]
+fn drawing_and_weighing_undo_each_other() {
+    for dim in [2, 5] {
+        let mut means = vec![0.0; 300 * dim];
+        Stream::new(7, "codes").fill_normal(0, 0, &mut means);
+        for row in means.chunks_exact_mut(dim) {
+            row[1] += row[0] * row[0]; // bent, so that the layers have something to do
+        }
+        let codes = Codes::new(dim, &means, None).unwrap();
+        let config =
+            FlowConfig { num_steps: 40, num_layers: 4, hidden_width: 16, ..FlowConfig::default() };
+        let (flow, _) = FlowPrior::fit(&codes, &config, Stream::new(8, "prior")).unwrap();
+        let stream = Stream::new(9, "draws");
+        let thetas = flow.sample(50, stream).unwrap();
+        let mut noise = vec![0.0; 50 * dim];
+        stream.fill_normal(0, 0, &mut noise);
+        let again = flow.sample(50, stream).unwrap();
+        assert_eq!(again, thetas);
+        let back = flow.latent_noise(&thetas).unwrap();
+        for (found, expected) in back.iter().zip(&noise) {
+            assert!((found - expected).abs() < 2e-3, "{dim}: {found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_gaussian_has_the_moments_of_its_codes_with_their_noise() {
+    let count = 4000;
+    let mut means = vec![0.0; 2 * count];
+    Stream::new(11, "codes").fill_normal(0, 0, &mut means);
+    for row in means.chunks_exact_mut(2) {
+        let [a, b] = [row[0], row[1]];
+        row.copy_from_slice(&[3.0 + 2.0 * a, -1.0 + a + 0.5 * b]);
+    }
+    let std_devs = vec![0.7; 2 * count];
+    let prior = GaussianPrior::fit(&Codes::new(2, &means, Some(&std_devs)).unwrap()).unwrap();
+    // Σ = [4 2; 2 1.25] + 0.49 I, log |Σ| = log(4.49 · 1.74 − 4); entropy = log 2πe + ½ log |Σ|
+    let expected = (2.0 * std::f64::consts::PI).ln() + 1.0 + 0.5 * (4.49_f64 * 1.74 - 4.0).ln();
+    // A variance of 4000 draws is off by √(2/4000) = 2 %, and so, at most, is the entropy.
+    assert!((prior.entropy() - expected).abs() < 4.0 * 0.0224, "{} {expected}", prior.entropy());
+    let draws = prior.sample(4000, Stream::new(12, "draws")).unwrap();
+    let own = -mean(&prior.log_density(&draws).unwrap());
+    // log p of own draws has variance k/2.
+    assert!((own - prior.entropy()).abs() < 4.0 / 4000_f64.sqrt(), "{own}");
+    assert_eq!(GaussianPrior::restore(&prior.state().unwrap()).unwrap(), prior);
+}
+
+#[test]
+fn a_restored_flow_is_the_same_to_the_last_bit() {
+    let means = moons(200, 4);
+    let config = FlowConfig { num_steps: 60, evaluate_every: 20, ..FlowConfig::default() };
+    let codes = Codes::new(2, &means, None).unwrap();
+    let fit = || FlowPrior::fit(&codes, &config, Stream::new(3, "prior")).unwrap().0;
+    let (first, second) = (fit(), fit());
+    let restored = FlowPrior::restore(&first.state().unwrap()).unwrap();
+    let stream = Stream::new(1, "draws");
+    let draws = first.sample(20, stream).unwrap();
+    assert_eq!(draws, second.sample(20, stream).unwrap());
+    assert_eq!(draws, restored.sample(20, stream).unwrap());
+    let mut broken = first.state().unwrap();
+    broken.remove("coupling0.last.bias");
+    assert!(FlowPrior::restore(&broken).unwrap_err().to_string().contains("coupling0.last.bias"));
+}
+
+#[test]
+fn what_cannot_be_fitted_is_named() {
+    assert!(Codes::new(3, &[0.0; 7], None).is_err());
+    assert!(Codes::new(1, &[0.0, f32::NAN], None).is_err());
+    assert!(Codes::new(1, &[0.0, 1.0], Some(&[-1.0, 1.0])).is_err());
+    let means = [0.0, 1.0, 2.0];
+    let codes = Codes::new(1, &means, None).unwrap();
+    let fit = FlowPrior::fit(&codes, &FlowConfig::default(), Stream::new(0, "prior"));
+    assert!(fit.unwrap_err().to_string().contains("ten or more"));
+    // Two codes span a line of a space of three dimensions; the jitter fills the rest.
+    assert!(
+        GaussianPrior::fit(&Codes::new(3, &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0], None).unwrap()).is_ok()
+    );
+    assert!(StandardPrior { dim: 2 }.log_density(&[0.0; 3]).is_err());
+}
