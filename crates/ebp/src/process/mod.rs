@@ -35,7 +35,9 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::Learner;
-pub use set_energy::{Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling};
+pub use set_energy::{
+    GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
+};
 pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;

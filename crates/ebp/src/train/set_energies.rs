@@ -1,11 +1,11 @@
-//! Training of set energies: rings drawn afresh, or parts of clouds of one's own.
+//! Training of set energies: sets of the plane drawn afresh, or parts of clouds of one's own.
 
 use std::collections::BTreeMap;
 
 use candle_core::Tensor;
 
 use super::{Record, Step, Trainable};
-use crate::data::ring;
+use crate::data::PlanarFamily;
 use crate::process::SetEnergyProcess;
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -13,8 +13,8 @@ use crate::{Error, Result};
 /// Where sets come from.
 #[derive(Clone, Debug)]
 pub enum SetSource {
-    /// Fresh rings in every step.
-    Rings,
+    /// Fresh sets of a family in every step.
+    Planar(PlanarFamily),
     /// Random points of random clouds among these, each `[n, d]`, flat.
     Clouds(Vec<Vec<f32>>),
 }
@@ -30,7 +30,7 @@ impl SetSource {
         let mut sets = Vec::with_capacity(num_sets * size * dim);
         for number in 0..num_sets as u64 {
             match self {
-                Self::Rings => sets.extend(ring(stream, number, size)),
+                Self::Planar(family) => sets.extend(family.draw(stream, number, size)),
                 Self::Clouds(clouds) => {
                     let stream = stream.child(number);
                     let mut uniform = [0.0];
@@ -77,8 +77,8 @@ impl SetTraining {
         }
         let dim = model.config().element_dim;
         match &source {
-            SetSource::Rings if dim != 2 => {
-                return Err(Error::invalid("element_dim", "2, as rings have", dim));
+            SetSource::Planar(_) if dim != 2 => {
+                return Err(Error::invalid("element_dim", "2, as sets of the plane have", dim));
             }
             SetSource::Clouds(clouds) => {
                 let is_whole = |c: &Vec<f32>| !c.is_empty() && c.len().is_multiple_of(dim);
@@ -87,7 +87,7 @@ impl SetTraining {
                     return Err(Error::invalid("clouds", expected, clouds.len()));
                 }
             }
-            SetSource::Rings => {}
+            SetSource::Planar(_) => {}
         }
         Ok(Self { model, source, num_sets, set_size })
     }

@@ -15,6 +15,17 @@ pub enum Interaction {
     Attention,
 }
 
+/// How the first guess of a set is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorKind {
+    /// Elements one after the other, each given those before it: the paper's choice.
+    Recurrent,
+    /// A hidden variable for the set, and elements independent given it.
+    #[default]
+    Hierarchical,
+}
+
 /// How the summary of a set is made from its elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,13 +55,20 @@ pub struct SetEnergyConfig {
     pub num_heads: usize,
     /// Hidden widths of the energy of an element.
     pub energy_widths: Vec<usize>,
+    /// Coordinates are multiplied by this before the networks read them: a smooth network sees no
+    /// detail much finer than 1.
+    pub input_scale: f64,
     /// s₀ of the Gaussian base measure, which makes Z finite.
     pub base_std_dev: f64,
-    /// Width of the generator's recurrent state.
+    /// How the first guess of a set is drawn.
+    pub generator: GeneratorKind,
+    /// Size of the hidden variable; hierarchical only.
+    pub hidden_dim: usize,
+    /// Width of the generator's networks.
     pub generator_width: usize,
     /// Planar layers of each of its elements.
     pub generator_layers: usize,
-    /// Elements that the generator draws at once.
+    /// Elements that the generator draws at once; recurrent only.
     pub block_size: usize,
     /// T, Langevin steps on the whole set after the generator.
     pub num_dynamics_steps: usize,
@@ -64,7 +82,8 @@ pub struct SetEnergyConfig {
     pub generator_learning_rate: f64,
     /// Updates of the generator per update of the energy.
     pub generator_updates: usize,
-    /// Weight of E‖∇f‖² per element, taken by differences in random directions.
+    /// Weight of E‖∇u‖² per element, taken by differences in random directions; falls to 0 with the
+    /// learning rate, as it would keep the energy from becoming sharp.
     pub gradient_penalty: f64,
     /// Gradients longer than this are shortened.
     pub max_gradient_norm: f64,
@@ -81,15 +100,18 @@ impl Default for SetEnergyConfig {
             pooling: SummaryPooling::Mean,
             num_heads: 4,
             energy_widths: vec![64, 64],
+            input_scale: 3.0,
             base_std_dev: 1.5,
+            generator: GeneratorKind::Hierarchical,
+            hidden_dim: 6,
             generator_width: 64,
             generator_layers: 4,
             block_size: 1,
-            num_dynamics_steps: 5,
-            step_size: 2e-3,
-            clip: 20.0,
+            num_dynamics_steps: 3,
+            step_size: 5e-4,
+            clip: 50.0,
             learning_rate: 1e-3,
-            generator_learning_rate: 1e-3,
+            generator_learning_rate: 2e-3,
             generator_updates: 3,
             gradient_penalty: 1e-3,
             max_gradient_norm: 5.0,
@@ -103,6 +125,7 @@ impl SetEnergyConfig {
         for (field, count) in [
             ("element_dim", self.element_dim),
             ("num_heads", self.num_heads),
+            ("hidden_dim", self.hidden_dim),
             ("generator_width", self.generator_width),
             ("generator_layers", self.generator_layers),
             ("block_size", self.block_size),
@@ -113,6 +136,7 @@ impl SetEnergyConfig {
             }
         }
         for (field, value) in [
+            ("input_scale", self.input_scale),
             ("base_std_dev", self.base_std_dev),
             ("step_size", self.step_size),
             ("clip", self.clip),

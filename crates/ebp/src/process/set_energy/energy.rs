@@ -24,6 +24,7 @@ use crate::{Result, SetOffsets};
 pub(super) struct SetEnergy {
     pooling: Pooling,
     num_heads: usize,
+    input_scale: f64,
     base_std_dev: f64,
     /// φ; of attention also h.
     summary: Network,
@@ -97,6 +98,7 @@ impl SetEnergy {
                 SummaryPooling::Max => Pooling::Max,
             },
             num_heads: config.num_heads,
+            input_scale: config.input_scale,
             base_std_dev: config.base_std_dev,
             summary: Network::new(summary, group, "summary", backend)?,
             values,
@@ -120,6 +122,8 @@ impl SetEnergy {
         offsets: &SetOffsets,
         weights: &Weights,
     ) -> Result<Tensor> {
+        let squares = elements.sqr()?.sum(D::Minus1)?;
+        let elements = &(elements * self.input_scale)?;
         let batch = |parameters| TensorBatch { elements, context: None, parameters, offsets };
         let f = if let (Some(values), Some(value_weights)) = (&self.values, &weights.values) {
             let queries = self.summary.module.values(&batch(&weights.summary))?;
@@ -136,7 +140,6 @@ impl SetEnergy {
             let batch = TensorBatch { context: Some(&summary), ..batch(&weights.element) };
             self.element.module.set_sums(&batch)?
         };
-        let squares = elements.sqr()?.sum(D::Minus1)?;
         let owner: Vec<u32> = (0_u32..)
             .zip(0..offsets.num_sets())
             .flat_map(|(number, set)| std::iter::repeat_n(number, offsets.size(set)))

@@ -5,16 +5,17 @@
 //! energy    max over f:  (E u(x) − E_q u(x̃)) / n − penalty E‖∇u‖² / n
 //! ```
 //!
-//! L is log q₀ with the gain of the Langevin momenta, L = log q₀ + Σ_t (‖v_t‖² − ‖s ξ_t‖²)/(2 s²). The
+//! L is log q₀ with the gain of the Langevin momenta, L = log q₀ + Σ_t (‖v_t‖² − ‖s ξ_t‖²)/(2 s²), less
+//! log r(z | x) where the first guess has a hidden variable. The
 //! sampler's gradient passes through the steps as if ∇u did not depend on x: exact for piecewise
 //! linear networks, and the first order for smooth ones. ‖∇u‖² is E_δ (u(x + h δ) − u(x))²/h² over
 //! normal δ, so that no second derivative through the pooling is needed.
 
 use candle_core::{Device, Tensor};
 
-use super::SetEnergyProcess;
 use super::energy::Weights;
 use super::generator::DrawnSets;
+use super::{Generator, SetEnergyProcess};
 use crate::nn::{Record, Step, normals};
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
@@ -67,7 +68,7 @@ impl SetEnergyProcess {
                 slope = (slope + (square * (0.5 * per_element))?)?;
             }
         }
-        let loss = ((&slope * self.config.gradient_penalty)? - &gap)?;
+        let loss = ((&slope * (self.config.gradient_penalty * step.cosine()))? - &gap)?;
         let rate = step.learning_rate(self.config.learning_rate);
         let update = self.adam.step(&loss.backward()?, rate)?;
         self.average.update()?;
@@ -123,6 +124,11 @@ impl SetEnergyProcess {
             let gained = (velocity.sqr()? - noise.sqr()?)?.reshape((num_sets, ()))?.sum(1)?;
             let scale = 0.5 / (noise_scale * noise_scale);
             drawn.log_density = (drawn.log_density + (gained * scale)?)?;
+        }
+        if let (Generator::Hierarchical(hierarchy), Some(hidden)) = (&self.generator, &drawn.hidden)
+        {
+            let guessed = hierarchy.log_posterior(hidden, &drawn.elements, offsets)?;
+            drawn.log_density = (drawn.log_density - guessed)?;
         }
         Ok(drawn)
     }

@@ -9,12 +9,14 @@
 //! point process for every n: exchangeable, but the laws of different n need not agree with each
 //! other, and nothing can be predicted or embedded through θ. It generates sets.
 //!
-//! Training is adversarial dynamics embedding on whole sets (`learn.rs`): a recurrent generator
-//! (`generator.rs`) followed by Langevin steps along the joint gradient stands in for log Z.
+//! Training is adversarial dynamics embedding on whole sets (`learn.rs`): a generator, recurrent as in
+//! the paper (`generator.rs`) or with a hidden variable (`hierarchy.rs`), followed by Langevin steps
+//! along the joint gradient stands in for log Z.
 
 mod config;
 mod energy;
 mod generator;
+mod hierarchy;
 mod learn;
 
 use std::collections::BTreeMap;
@@ -23,16 +25,33 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor, Var};
 
 use self::energy::SetEnergy;
-use self::generator::Generator;
+use self::generator::{DrawnSets, Recurrent};
+use self::hierarchy::Hierarchy;
 use crate::nn::{Adam, AdamConfig, Initialiser, MovingAverage, Parameters, normals};
 use crate::point::PointBackend;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
-pub use config::{Interaction, SetEnergyConfig, SummaryPooling};
+pub use config::{GeneratorKind, Interaction, SetEnergyConfig, SummaryPooling};
 
 /// Sets that are drawn together: more would not be faster.
 const DRAWN_TOGETHER: usize = 100;
+
+/// The first guess, of either kind.
+#[derive(Debug)]
+enum Generator {
+    Recurrent(Recurrent),
+    Hierarchical(Hierarchy),
+}
+
+impl Generator {
+    fn draw(&self, num_sets: usize, size: usize, stream: Stream) -> Result<DrawnSets> {
+        match self {
+            Self::Recurrent(recurrent) => recurrent.draw(num_sets, size, stream),
+            Self::Hierarchical(hierarchy) => hierarchy.draw(num_sets, size, stream),
+        }
+    }
+}
 
 /// An energy of whole sets with its sampler and optimisers.
 #[derive(Debug)]
@@ -64,7 +83,13 @@ impl SetEnergyProcess {
         let model = parameters.group("energy");
         let sampler = parameters.group("sampler");
         let energy = SetEnergy::new(&config, &model, backend)?;
-        let generator = Generator::new(&config, &sampler.group("generator"))?;
+        let group = sampler.group("generator");
+        let generator = match config.generator {
+            GeneratorKind::Recurrent => Generator::Recurrent(Recurrent::new(&config, &group)?),
+            GeneratorKind::Hierarchical => {
+                Generator::Hierarchical(Hierarchy::new(&config, &group, backend)?)
+            }
+        };
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
         let start = Initialiser::Constant(config.step_size.ln() as f32);
         let num_steps = config.num_dynamics_steps;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ebp::data::read_clouds;
 use ebp::data::shapes::{ShapeClass, shape_cloud};
+use ebp::data::{PlanarFamily, read_clouds};
 use ebp::rng::Stream;
 use ebp::train::SetSource;
 use miette::miette;
@@ -30,14 +30,15 @@ impl Data {
     pub(super) fn load(settings: &Settings) -> Result<Self, Failure> {
         let data = &settings.data;
         let size = data.set_size;
-        if data.source == "rings" {
-            return Ok(Self { dim: 2, source: SetSource::Rings, held_out: SetSource::Rings, size });
+        if let Some(family) = PlanarFamily::named(&data.source) {
+            let source = SetSource::Planar(family);
+            return Ok(Self { dim: 2, source: source.clone(), held_out: source, size });
         }
         let (dim, mut clouds) = match ShapeClass::named(&data.source) {
             Ok(class) => (3, built_in(class, data.num_training)?),
             Err(_) if !Path::new(&data.source).exists() => {
                 return Err(Failure::Usage(miette!(
-                    help = "`rings`, airplane, chair, car, table, lamp, or a file or folder",
+                    help = "rings, sticks, airplane, chair, car, table, lamp, or a file or folder",
                     "`data.source` must name sets, found `{}`",
                     data.source
                 )));

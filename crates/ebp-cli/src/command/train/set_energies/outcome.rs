@@ -10,6 +10,7 @@ use ebp::metric::overlap::{Overlap, overlap};
 use ebp::process::{Interaction, SetEnergyProcess};
 use ebp::rng::Stream;
 use ebp::train::SetTraining;
+use image::RgbImage;
 use serde::Serialize;
 
 use super::data::Data;
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::picture::contact_sheet::{self, Tile};
 use crate::picture::histogram::{HistogramPlot, Sample};
+use crate::picture::planar_sets::{self, SetRow};
 use crate::picture::save;
 
 /// Sets on each half of the contact sheet, in rows of `COLUMNS`.
@@ -31,6 +33,7 @@ pub(super) struct Outcome {
     size: usize,
     held_out: Vec<f32>,
     generated: Vec<f32>,
+    independent: Vec<f32>,
     energies: [Vec<f64>; 3],
 }
 
@@ -148,7 +151,7 @@ impl Outcome {
             overlap_of_one_law: found.same_law,
             overlap_independent: measure(&energies[0], &energies[2])?.coefficient.into(),
         };
-        Ok(Self { report, dim, size, held_out, generated, energies })
+        Ok(Self { report, dim, size, held_out, generated, independent, energies })
     }
 
     /// `plots/sets.png`, held-out sets above and generated ones below, and `plots/energies.png`.
@@ -156,9 +159,7 @@ impl Outcome {
         let folder = directory.join("plots");
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::cannot("create", &folder, &error))?;
-        let tiles = |flat| tiles(flat, self.size, self.dim);
-        let all: Vec<Tile> = tiles(&self.held_out).chain(tiles(&self.generated)).collect();
-        save(&contact_sheet::draw(&all, COLUMNS), &folder.join("sets.png"))?;
+        save(&self.sets(), &folder.join("sets.png"))?;
         let names = ["held-out sets", "generated sets", "independent elements"];
         let sample = |(name, values): (&str, &Vec<f64>)| Sample {
             name: name.to_owned(),
@@ -173,6 +174,27 @@ impl Outcome {
             scale: 2,
         };
         save(&plot.draw()?, &folder.join("energies.png"))
+    }
+
+    fn sets(&self) -> RgbImage {
+        if self.dim != 2 {
+            let tiles = |flat| tiles(flat, self.size, self.dim);
+            let all: Vec<Tile> = tiles(&self.held_out).chain(tiles(&self.generated)).collect();
+            return contact_sheet::draw(&all, COLUMNS);
+        }
+        let named = ["held-out", "generated", "independent"].into_iter();
+        let rows: Vec<SetRow> = named
+            .zip([&self.held_out, &self.generated, &self.independent])
+            .map(|(name, flat)| SetRow {
+                name: name.to_owned(),
+                sets: flat
+                    .chunks_exact(2 * self.size)
+                    .take(SHOWN / 2)
+                    .map(<[f32]>::to_vec)
+                    .collect(),
+            })
+            .collect();
+        planar_sets::draw(&rows, 2)
     }
 
     pub(super) fn print_json(&self) -> Result<(), Failure> {

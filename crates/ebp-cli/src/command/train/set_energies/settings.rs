@@ -53,7 +53,7 @@ impl Default for EvaluationSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DataSettings {
-    /// `rings`, a class of built-in shapes, or a file or folder of clouds.
+    /// `sticks`, `rings`, a class of built-in shapes, or a file or folder of clouds.
     pub(crate) source: String,
     /// Sets per step.
     pub(crate) num_sets: usize,
@@ -65,7 +65,7 @@ pub(crate) struct DataSettings {
 
 impl Default for DataSettings {
     fn default() -> Self {
-        Self { source: "rings".into(), num_sets: 32, set_size: 16, num_training: 500 }
+        Self { source: "sticks".into(), num_sets: 32, set_size: 16, num_training: 500 }
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_presets_are_complete() {
-        for preset in ["rings", "rings-attention"] {
+        for preset in ["sticks", "sticks-attention", "rings"] {
             let layers =
                 Layers { presets: PRESETS, preset: Some(preset.into()), ..Layers::default() };
             let settings = layers.resolve::<Settings>().map_err(|failure| format!("{failure:?}"));
