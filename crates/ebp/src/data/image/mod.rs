@@ -5,6 +5,7 @@
 //! the archive, in sorted order.
 
 mod decode;
+mod mask;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -20,6 +21,7 @@ use super::file::{Archive, NumberKind, extension, malformed, name_of, read_bytes
 use super::format::idx;
 
 pub use decode::{Crop, ImageOptions};
+pub use mask::KnownPart;
 use decode::{Picture, decode};
 
 /// Pictures unpacked and decoded at a time: what is held in memory beside the result.

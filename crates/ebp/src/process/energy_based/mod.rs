@@ -41,6 +41,9 @@ pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, Train
 pub use predict::{EnergyBasedPredictive, PredictionRule};
 pub use sampler_config::{Dynamics, SamplerConfig};
 
+pub(super) use features::push_features;
+pub(super) use latent::Gaussians;
+
 /// An energy-based process over measurements, with its optimiser.
 #[derive(Debug)]
 pub struct EnergyBasedProcess {
@@ -143,7 +146,7 @@ impl EnergyBasedProcess {
 }
 
 /// Multiplies a range of flat parameters.
-fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
+pub(super) fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
     let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
     for weight in &mut flat[range] {
         *weight *= scale;
