@@ -12,6 +12,7 @@ mod font;
 mod frame;
 pub(crate) mod heat_map;
 pub(crate) mod line_plot;
+pub(crate) mod mosaic;
 
 use std::path::Path;
 

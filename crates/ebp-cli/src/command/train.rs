@@ -4,6 +4,7 @@
 //! The setting `kind` of a preset or file says which module takes over.
 
 mod curves;
+pub(crate) mod pictures;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,7 @@ A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` tak
 Examples:
   ebp train                                    the built-in curves `sines`, in seconds
   ebp train phase --out runs/phase --seed 3    another preset
+  ebp train digits                             built-in pictures, to be completed
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
@@ -35,7 +37,8 @@ pub(crate) struct TrainArguments {
     #[arg(value_name = "PRESET|CONFIG")]
     config: Option<String>,
 
-    /// A CSV file to learn from, in place of built-in curves
+    /// What to learn from in place of built-in data: a CSV file, or for a preset of pictures a
+    /// folder or zip of pictures or MNIST's folder
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 
@@ -92,8 +95,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
+        Some("pictures") => pictures::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known is: curves",
+            help = "known are: curves, pictures",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }
@@ -119,7 +123,9 @@ fn layers(arguments: &TrainArguments) -> Result<(String, Layers<'static>), Failu
         })?;
         let quoted = toml::Value::String(text.to_owned());
         layers.assignments.push(format!("data.source={quoted}"));
-        name = stem(data);
+        if arguments.config.is_none() {
+            name = stem(data);
+        }
     }
     layers.assignments.extend(arguments.set.iter().cloned());
     if let Some(seed) = arguments.seed {

@@ -5,5 +5,6 @@
 //! how far a collection of generated sets is from one of real sets; neither needs a model.
 
 pub mod collection;
+pub mod completion;
 pub mod distance;
 pub mod predictive;
