@@ -11,6 +11,7 @@ pub(crate) use self::metric::{
     CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
 };
 use crate::command::bench::{Case, NamedSize};
+use crate::command::complete::CompleteArguments;
 use crate::command::data::DataArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
@@ -28,10 +29,12 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a model on built-in curves or a table of your own
+    /// Train a model on built-in curves or pictures, or on data of your own
     Train(TrainArguments),
     /// Ask a trained model for densities, quantiles, modes and samples
     Predict(PredictArguments),
+    /// Fill in the missing pixels of a picture, several times
+    Complete(CompleteArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper

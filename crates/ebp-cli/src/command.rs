@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod clouds;
+pub(crate) mod complete;
 pub(crate) mod data;
 mod distance;
 mod metrics;
@@ -18,6 +19,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
+        Command::Complete(complete) => complete::run(&complete),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

@@ -1,6 +1,7 @@
 //! `ebp reproduce`: the paper's experiments, one command each.
 
 mod cell;
+mod completion;
 mod figure1;
 mod rivals;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use self::completion::CompletionArguments;
 use crate::failure::Failure;
 
 /// Arguments of `ebp reproduce`.
@@ -22,6 +24,12 @@ pub(crate) struct ReproduceArguments {
 enum Experiment {
     /// Figure 1: learned densities of two-branched curves, beside the truth and all rivals
     Figure1(Figure1Arguments),
+    /// Image completion on digits that the program draws: no data needed, minutes on a CPU
+    Completion(CompletionArguments),
+    /// Image completion on MNIST, beside neural processes
+    Mnist(CompletionArguments),
+    /// Image completion on CelebA at 32 x 32, beside neural processes
+    Celeba(CompletionArguments),
 }
 
 const FIGURE1_HELP: &str = "\
@@ -87,5 +95,8 @@ pub(crate) struct Figure1Arguments {
 pub(crate) fn run(arguments: ReproduceArguments) -> Result<(), Failure> {
     match arguments.experiment {
         Experiment::Figure1(arguments) => figure1::run(&arguments),
+        Experiment::Completion(arguments) => completion::run(&arguments, "digits", "completion"),
+        Experiment::Mnist(arguments) => completion::run(&arguments, "mnist", "mnist"),
+        Experiment::Celeba(arguments) => completion::run(&arguments, "celeba", "celeba"),
     }
 }

@@ -5,6 +5,7 @@
 use image::{Rgb, RgbImage};
 
 use super::canvas::{Anchor, Area, Canvas};
+use super::colour::viridis;
 
 /// Points between pictures, between groups of rows, and for the words at the left.
 const GAP: f64 = 3.0;
@@ -28,6 +29,13 @@ impl Thumbnail {
             [red, green, blue] => [red, green, blue],
             _ => [pixel[0]; 3],
         });
+        Self { width, pixels: pixels.collect() }
+    }
+
+    /// Numbers as colours, from 0 to the largest.
+    pub(crate) fn heat(width: usize, numbers: &[f64]) -> Self {
+        let largest = numbers.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let pixels = numbers.iter().map(|number| viridis(number / largest).0);
         Self { width, pixels: pixels.collect() }
     }
 

@@ -17,9 +17,11 @@ use ebp::train::{Evaluation, Pictures, Step};
 
 pub(crate) use self::data::PictureData;
 pub(crate) use self::model::{
-    PictureProcess, Size, TrainedPictures, backend, new_model, new_process,
+    PictureProcess, Size, TrainedPictures, new_model,
 };
-pub(crate) use self::outcome::{Jury, Outcome, completion_mosaic, score_table, shaded};
+pub(crate) use self::outcome::{
+    Jury, Outcome, completion_mosaic, filled, score_table, shaded,
+};
 pub(crate) use self::settings::{ProcessName, Settings, preset_settings};
 use super::{TrainArguments, directory};
 use crate::config::Layers;
