@@ -14,6 +14,7 @@ mod frame;
 pub(crate) mod heat_map;
 pub(crate) mod histogram;
 pub(crate) mod line_plot;
+pub(crate) mod mosaic;
 pub(crate) mod planar_sets;
 
 use std::fs;

@@ -10,6 +10,7 @@ pub mod batches;
 pub mod cache;
 pub mod cloud;
 pub mod curves;
+pub mod digits;
 mod file;
 mod format;
 pub mod image;
