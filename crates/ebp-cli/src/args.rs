@@ -12,6 +12,7 @@ pub(crate) use self::metric::{
 };
 use crate::command::bench::{Case, NamedSize};
 use crate::command::classify::ClassifyArguments;
+use crate::command::complete::CompleteArguments;
 use crate::command::data::DataArguments;
 use crate::command::denoise::DenoiseArguments;
 use crate::command::doctor::DoctorArguments;
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a model on built-in curves or shapes, or on data of your own
+    /// Train a model on built-in curves, shapes or pictures, or on data of your own
     Train(TrainArguments),
     /// Ask a trained model for densities, quantiles, modes and samples
     Predict(PredictArguments),
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     Denoise(DenoiseArguments),
     /// Turn clouds into features
     Encode(EncodeArguments),
+    /// Fill in the missing pixels of a picture, several times
+    Complete(CompleteArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper

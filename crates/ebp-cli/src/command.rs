@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod classify;
 mod cloud_model;
 mod clouds;
+pub(crate) mod complete;
 pub(crate) mod data;
 pub(crate) mod denoise;
 mod distance;
@@ -31,6 +32,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Score(score) => score::run(&score),
         Command::Denoise(denoise) => denoise::run(&denoise),
         Command::Encode(encode) => encode::run(&encode),
+        Command::Complete(complete) => complete::run(&complete),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

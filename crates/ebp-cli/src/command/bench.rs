@@ -10,13 +10,12 @@ mod report;
 mod size;
 mod workload;
 
-use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ebp::point::CpuBackend;
 use ebp::point::cpu::SimdLevel;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use miette::miette;
 
 pub(crate) use self::case::Case;
@@ -28,6 +27,7 @@ use self::workload::Workload;
 use crate::args::BenchArguments;
 use crate::device::{self, Device, DeviceChoice};
 use crate::failure::Failure;
+use crate::progress;
 use crate::threads::start_threads;
 
 /// Without `--repeats`, a case runs until this much time is spent …
@@ -189,13 +189,5 @@ impl Measurement {
 /// A bar on stderr if a person watches. It draws only between cases: a bar that ticks by itself
 /// would take time from the cases.
 fn progress_bar(plan: &Plan, quiet: bool) -> ProgressBar {
-    if quiet || !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar =
-        ProgressBar::with_draw_target(Some(plan.cases.len() as u64), ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    progress::bar(plan.cases.len() as u64, quiet, "{bar:24} {pos}/{len} {msg}")
 }

@@ -3,6 +3,7 @@
 mod ablation;
 mod cell;
 mod clouds;
+mod completion;
 mod denoising;
 mod energies;
 mod figure1;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use self::completion::CompletionArguments;
 use crate::failure::Failure;
 
 /// Arguments of `ebp reproduce`.
@@ -41,6 +43,12 @@ enum Experiment {
     Table2(table2::Table2Arguments),
     /// What each part of the training of clouds is worth
     Ablation(ablation::AblationArguments),
+    /// Image completion on digits that the program draws: no data needed, minutes on a CPU
+    Completion(CompletionArguments),
+    /// Image completion on MNIST, beside neural processes
+    Mnist(CompletionArguments),
+    /// Image completion on CelebA at 32 x 32, beside neural processes
+    Celeba(CompletionArguments),
 }
 
 const FIGURE1_HELP: &str = "\
@@ -112,5 +120,8 @@ pub(crate) fn run(arguments: ReproduceArguments) -> Result<(), Failure> {
         Experiment::Table1(arguments) => table1::run(&arguments),
         Experiment::Table2(arguments) => table2::run(&arguments),
         Experiment::Ablation(arguments) => ablation::run(&arguments),
+        Experiment::Completion(arguments) => completion::run(&arguments, "digits", "completion"),
+        Experiment::Mnist(arguments) => completion::run(&arguments, "mnist", "mnist"),
+        Experiment::Celeba(arguments) => completion::run(&arguments, "celeba", "celeba"),
     }
 }

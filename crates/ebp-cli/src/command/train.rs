@@ -5,6 +5,7 @@
 
 mod clouds;
 mod curves;
+pub(crate) mod pictures;
 mod set_energies;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ Examples:
   ebp train phase --out runs/phase --seed 3    another preset
   ebp train shapes                             built-in chairs as point clouds, in minutes
   ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
+  ebp train digits                             built-in pictures, to be completed
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
@@ -40,7 +42,8 @@ pub(crate) struct TrainArguments {
     #[arg(value_name = "PRESET|CONFIG")]
     config: Option<String>,
 
-    /// What to learn from in place of built-in data: a CSV file, or clouds
+    /// What to learn from in place of built-in data: a CSV file; for presets of clouds a file,
+    /// folder or cache of clouds; for presets of pictures a folder or zip of pictures, or MNIST's
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
@@ -99,8 +102,9 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
         None | Some("curves") => curves::run(arguments, &name, &layers),
         Some("clouds") => clouds::run(arguments, &name, &layers),
         Some("set-energies") => set_energies::run(arguments, &name, &layers),
+        Some("pictures") => pictures::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known are: clouds, curves, set-energies",
+            help = "known are: clouds, curves, pictures, set-energies",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }
@@ -126,7 +130,9 @@ fn layers(arguments: &TrainArguments) -> Result<(String, Layers<'static>), Failu
         })?;
         let quoted = toml::Value::String(text.to_owned());
         layers.assignments.push(format!("data.source={quoted}"));
-        name = stem(data);
+        if arguments.config.is_none() {
+            name = stem(data);
+        }
     }
     layers.assignments.extend(arguments.set.iter().cloned());
     if let Some(seed) = arguments.seed {

@@ -8,6 +8,7 @@ use super::config::EnergyBasedConfig;
 use crate::Result;
 use crate::nn::{Mode, Parameters, PointModule, SpectralNorm};
 use crate::point::{MlpConfig, MlpShape, PointBackend};
+use crate::rng::Stream;
 
 /// Power iterations before the first step; afterwards one per step is enough.
 const FIRST_ITERATIONS: usize = 30;
@@ -25,6 +26,9 @@ pub(in crate::process) struct EnergyParts {
     pub(in crate::process) mlp: MlpConfig,
     /// How much larger the first layer's weights of the element start.
     pub(in crate::process) input_scale: f32,
+    /// The standard deviation of the first layer's biases at the start, in units of that of its
+    /// weights of the element: 0 puts all kinks through the origin.
+    pub(in crate::process) bias_scale: f32,
     pub(in crate::process) has_spectral_norm: bool,
     /// τ.
     pub(in crate::process) temperature: f64,
@@ -39,6 +43,7 @@ impl Energy {
         let parts = EnergyParts {
             mlp: config.energy(),
             input_scale: config.input_scale,
+            bias_scale: 0.0,
             has_spectral_norm: config.spectral_norm,
             temperature: config.temperature,
         };
@@ -53,6 +58,9 @@ impl Energy {
         let shape = MlpShape::new(parts.mlp)?;
         let variable = group.point_mlp("elements", &shape)?;
         super::scale_range(&variable, shape.layers()[0].weight.clone(), parts.input_scale)?;
+        if parts.bias_scale > 0.0 {
+            spread_biases(&variable, &shape, parts.bias_scale, group.stream("first biases"))?;
+        }
         let spectral_norm = if parts.has_spectral_norm {
             let norm = SpectralNorm::for_mlp(&group.group("spectral_norm"), &shape)?;
             norm.iterate(variable.as_tensor(), FIRST_ITERATIONS)?;
@@ -82,4 +90,21 @@ impl Energy {
         let output = parameters.narrow(0, start, parameters.dim(0)? - start)?;
         Ok(Tensor::cat(&[parameters.narrow(0, 0, start)?, (output / self.temperature)?], 0)?)
     }
+}
+
+/// First-layer biases as large as the weights beside them times `scale`, so that the units' kinks
+/// lie all over the domain.
+fn spread_biases(variable: &Var, shape: &MlpShape, scale: f32, stream: Stream) -> Result<()> {
+    let layer = &shape.layers()[0];
+    let mut flat = variable.as_tensor().to_vec1::<f32>()?;
+    let square: f32 = flat[layer.weight.clone()].iter().map(|w| w * w).sum();
+    let std_dev = (square / layer.weight.len() as f32).sqrt();
+    let biases = &mut flat[layer.bias.clone()];
+    stream.fill_normal(0, 0, biases);
+    for bias in biases {
+        *bias *= scale * std_dev;
+    }
+    let length = flat.len();
+    variable.set(&Tensor::from_vec(flat, length, variable.device())?)?;
+    Ok(())
 }

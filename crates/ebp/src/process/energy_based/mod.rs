@@ -41,6 +41,9 @@ pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, Train
 pub use predict::{EnergyBasedPredictive, PredictionRule};
 pub use sampler_config::{Dynamics, SamplerConfig};
 
+pub(super) use features::push_features;
+pub(super) use latent::Gaussians;
+
 /// An energy-based process over measurements, with its optimiser.
 #[derive(Debug)]
 pub struct EnergyBasedProcess {

@@ -120,8 +120,13 @@ pub struct UnconditionalConfig {
     pub activation: Activation,
     /// Which layers of the energy are told θ.
     pub latent_at: LatentAt,
-    /// The energy's first-layer weights of x start this much larger, for fine detail.
+    /// The energy's first-layer weights of x start this much larger. It decides how fine a detail
+    /// is learned soon: with 25 the built-in chairs reach 2.17 nats per point after 800 steps, with
+    /// 2 only 2.84, with 100 only 3.38.
     pub input_scale: f32,
+    /// The energy's first-layer biases start with this standard deviation, in units of that of the
+    /// weights of x: how far from the origin kinks lie.
+    pub bias_scale: f32,
     /// s₀ of the Gaussian base measure −‖x‖²/(2 s₀²), which makes Z finite.
     pub base_std_dev: f32,
     /// Whether every layer of the energy is divided by its largest singular value (the paper).
@@ -180,7 +185,8 @@ impl Default for UnconditionalConfig {
             energy_widths: vec![512, 512, 256],
             activation: Activation::Silu,
             latent_at: LatentAt::EveryLayer,
-            input_scale: 2.0,
+            input_scale: 25.0,
+            bias_scale: 1.0,
             base_std_dev: 2.5,
             spectral_norm: false,
             temperature: 1.0,
@@ -253,6 +259,7 @@ impl UnconditionalConfig {
         for (field, found) in [
             ("jitter", self.jitter),
             ("final_jitter", self.final_jitter),
+            ("bias_scale", self.bias_scale),
             ("perturbation.everywhere", self.perturbation.everywhere),
             ("perturbation.in_ball", self.perturbation.in_ball),
             ("perturbation.radius", self.perturbation.radius),

@@ -85,6 +85,7 @@ impl UnconditionalProcess {
         let parts = EnergyParts {
             mlp: config.energy(),
             input_scale: config.input_scale,
+            bias_scale: config.bias_scale,
             has_spectral_norm: config.spectral_norm,
             temperature: config.temperature,
         };
