@@ -8,7 +8,7 @@ use ebp::nn::Step;
 use ebp::point::CpuBackend;
 use ebp::process::{
     CloudEstimator, CloudSamplerConfig, DenoiseSettings, DrawSettings, Dynamics, NoiseSchedule,
-    PerturbationConfig, PointMethod, ProposalConfig, SamplerKind, UnconditionalConfig,
+    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SamplerKind, UnconditionalConfig,
     UnconditionalProcess,
 };
 use ebp::rng::Stream;
@@ -233,6 +233,54 @@ fn draws_have_the_law_of_the_density() {
     }
 }
 
+/// Resampled and rejected draws of an untrained flow have the mean and spread of the density.
+#[test]
+fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
+    let process = process(UnconditionalConfig {
+        proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::default() },
+        sampler: CloudSamplerConfig { dynamics: Dynamics::None, ..CloudSamplerConfig::default() },
+        // So smooth that an untrained flow covers it.
+        input_scale: 1.0,
+        bias_scale: 0.0,
+        ..small()
+    });
+    let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+    let grid = middles(40);
+    let u = process.log_potentials(&grid, &code).unwrap();
+    let total: f64 = u.iter().map(|&u| f64::from(u).exp()).sum();
+    for start in [PointStart::SamplerResampled, PointStart::SamplerRejected] {
+        let settings = DrawSettings {
+            start,
+            num_steps: 0,
+            proposals_per_point: 40,
+            ..DrawSettings::default()
+        };
+        let count = 2000;
+        let stream = Stream::new(3, "draw");
+        let (points, report) = process.draw_points(&code, count, &settings, stream).unwrap();
+        assert!(report.effective_proposals > 2000.0, "{report:?}");
+        if start == PointStart::SamplerRejected {
+            assert!(report.kept.is_some_and(|kept| kept > 0.02 && kept < 1.0), "{report:?}");
+        }
+        for axis in 0..3 {
+            let moments = |power: i32| {
+                let exact: f64 = grid
+                    .chunks_exact(3)
+                    .zip(&u)
+                    .map(|(x, &u)| f64::from(x[axis]).powi(power) * f64::from(u).exp() / total)
+                    .sum();
+                let found: f64 =
+                    points.chunks_exact(3).map(|x| f64::from(x[axis]).powi(power)).sum();
+                found / 2000.0 - exact
+            };
+            // Coordinates within ±2: standard errors of at most 2/√2000 and 4/√2000, less for
+            // these spread-out laws; resampling adds a little.
+            assert!(moments(1).abs() < 0.12, "{start:?}, axis {axis}: {}", moments(1));
+            assert!(moments(2).abs() < 0.15, "{start:?}, axis {axis}: {}", moments(2));
+        }
+    }
+}
+
 #[test]
 fn every_estimator_learns() {
     let sampler = CloudSamplerConfig {
@@ -281,9 +329,15 @@ fn every_estimator_learns() {
         let gain = mean(&nats[..5]) - mean(&nats[55..]);
         assert!(gain > least_gain, "{label}: {gain} ({} to {})", nats[0], nats[59]);
         if process.has_sampler() {
-            let theta = vec![0.0; 2 * 4];
-            let drawn = process.draw_from_sampler(&theta, 50, Stream::new(1, "draw")).unwrap();
-            assert_eq!(drawn.len(), 2 * 50 * 3);
+            let has_densities = process.config().sampler.kind == flow
+                && process.config().sampler.dynamics != Dynamics::Langevin;
+            for start in [PointStart::Sampler, PointStart::SamplerResampled] {
+                let settings = DrawSettings { start, ..DrawSettings::default() };
+                let stream = Stream::new(1, "draw");
+                let drawn = process.draw_points(&[0.0; 8], 50, &settings, stream);
+                assert_eq!(drawn.is_ok(), has_densities || start == PointStart::Sampler);
+                assert!(drawn.is_err() || drawn.unwrap().0.len() == 2 * 50 * 3);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use ebp::process::{DrawSettings, PointMethod};
+use ebp::process::{DrawSettings, PointMethod, PointStart};
 use ebp::rng::Stream;
 use serde::Serialize;
 
@@ -17,7 +17,8 @@ const HELP: &str = "\
 Points are drawn by importance resampling on a grid, then moved by Langevin steps. `effective` is
 the number of independent points that the weights are worth, per set; more `--proposals` make it
 larger. `annealed` steps end without noise and give sharp surfaces; `langevin` keeps the noise;
-`mala` accepts or rejects every move, which makes the law of the points that of the model.
+`mala` accepts or rejects every move, which makes the law of the points that of the model. Models
+with a learned sampler (`ade`) can start from its draws: as they are, resampled or rejected.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
@@ -55,7 +56,11 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_enum, default_value_t = PriorName::Gaussian)]
     prior: PriorName,
 
-    /// What moves points after resampling
+    /// Where points come from: the grid, or the learned sampler where one was trained
+    #[arg(long, value_enum, default_value_t = StartName::Grid)]
+    start: StartName,
+
+    /// What moves points afterwards
     #[arg(long, value_enum, default_value_t = MethodName::Annealed)]
     method: MethodName,
 
@@ -103,6 +108,31 @@ impl From<MethodName> for PointMethod {
     }
 }
 
+/// Where points come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum StartName {
+    /// Importance resampling on a grid
+    Grid,
+    /// The learned sampler's draws as they are
+    Sampler,
+    /// The learned sampler's draws, resampled by their weights
+    SamplerResampled,
+    /// The learned sampler's draws, kept or rejected by their weights
+    SamplerRejected,
+}
+
+impl From<StartName> for PointStart {
+    fn from(name: StartName) -> Self {
+        match name {
+            StartName::Grid => Self::Grid,
+            StartName::Sampler => Self::Sampler,
+            StartName::SamplerResampled => Self::SamplerResampled,
+            StartName::SamplerRejected => Self::SamplerRejected,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
     model: String,
@@ -110,12 +140,15 @@ struct Report {
     prior: &'static str,
     sets: usize,
     points: usize,
+    start: StartName,
     method: MethodName,
     seconds: f64,
     num_proposals: usize,
     effective_proposals: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     acceptance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<f64>,
     out: Option<String>,
     picture: String,
 }
@@ -132,6 +165,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
 fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     let trained = TrainedCloud::load(&arguments.model)?;
     let settings = DrawSettings {
+        start: arguments.start.into(),
         method: arguments.method.into(),
         num_steps: arguments.steps,
         step_size: arguments.step_size,
@@ -160,11 +194,13 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         prior: arguments.prior.name(),
         sets: clouds.len(),
         points: arguments.points,
+        start: arguments.start,
         method: arguments.method,
         seconds,
         num_proposals: found.num_proposals,
         effective_proposals: found.effective_proposals,
         acceptance: found.acceptance,
+        kept: found.kept,
         out: arguments.out.as_ref().map(|path| path.display().to_string()),
         picture: picture.display().to_string(),
     };
@@ -173,9 +209,10 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     }
     let acceptance =
         report.acceptance.map_or(String::new(), |a| format!(", {:.0} % accepted", 100.0 * a));
+    let kept = report.kept.map_or(String::new(), |k| format!(", {:.1} % kept", 100.0 * k));
     let text = format!(
         "{} clouds of {} points in {:.1} s, prior {}\n\
-         {:.0} of {} proposals effective per set{acceptance}\n\
+         {:.0} of {} proposals effective per set{kept}{acceptance}\n\
          picture: {}\n",
         report.sets,
         report.points,

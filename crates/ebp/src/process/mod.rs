@@ -52,8 +52,8 @@ pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{
     CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings, LatentAt,
-    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, ProposalConfig, SamplerKind,
-    SetScore, UnconditionalConfig, UnconditionalProcess,
+    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, PointStart, ProposalConfig,
+    SamplerKind, SetScore, UnconditionalConfig, UnconditionalProcess,
 };
 
 /// A law of values at locations, ready to be conditioned.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use clap::Args;
-use ebp::process::{DrawSettings, PointMethod};
+use ebp::process::{DrawSettings, PointMethod, PointStart};
 use ebp::rng::Stream;
 use serde::Serialize;
 
@@ -169,9 +169,8 @@ fn sampler_clouds(subject: &Subject) -> Result<Option<Vec<Vec<f32>>>, Failure> {
     let count = subject.held_out().len();
     let theta = trained.draw_latents(PriorName::Gaussian, count, stream.child(0))?;
     let num_points = trained.settings.evaluation.num_points;
-    let points = trained.process.draw_from_sampler(&theta, num_points, stream.child(1))?;
-    let size = num_points * trained.dim();
-    Ok(Some(crate::command::cloud_model::standardised_sets(&points, size, &trained.scale.affine)))
+    let draw = DrawSettings { start: PointStart::Sampler, num_steps: 0, ..DrawSettings::default() };
+    Ok(Some(trained.draw_clouds(&theta, num_points, &draw, stream.child(1))?.0))
 }
 
 fn row(name: &str, subject: &Subject, samples: &[Vec<f32>], seconds: f64) -> Result<Row, Failure> {

@@ -1,6 +1,7 @@
 //! Cells over the domain, chosen by rough values of u, and resampling by weights.
 
 use crate::rng::Stream;
+use crate::{Error, Result};
 
 /// What cells get beside exp(u/2), as a share of all proposals.
 const EVERYWHERE: f64 = 0.03;
@@ -102,6 +103,35 @@ pub(super) fn resample(weighted: &Weighted, dim: usize, count: usize, stream: St
         .flat_map(|place| &weighted.values[chosen[place] * dim..(chosen[place] + 1) * dim])
         .copied()
         .collect()
+}
+
+/// The first `count` places that are kept, each with probability w/max w, and the share kept. The
+/// largest weight seen stands in for the largest there is.
+pub(super) fn reject(
+    weighted: &Weighted,
+    dim: usize,
+    count: usize,
+    stream: Stream,
+) -> Result<(Vec<f32>, f64)> {
+    let largest = weighted.log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut draws = vec![0.0; weighted.log_weights.len()];
+    stream.fill_uniform(0, 0, &mut draws);
+    let is_kept =
+        |(log_weight, draw): (&f64, &f32)| f64::from(*draw) < (log_weight - largest).exp();
+    let kept: Vec<bool> = weighted.log_weights.iter().zip(&draws).map(is_kept).collect();
+    let places = weighted.values.chunks_exact(dim).zip(&kept);
+    let points: Vec<f32> = places
+        .filter(|(_, is_kept)| **is_kept)
+        .take(count)
+        .flat_map(|(place, _)| place.iter().copied())
+        .collect();
+    let num_kept = kept.iter().filter(|is_kept| **is_kept).count();
+    if num_kept < count {
+        let expected = format!("enough for {count} points to be kept");
+        let found = format!("{num_kept} of {} kept", kept.len());
+        return Err(Error::invalid("proposals_per_point", expected, found));
+    }
+    Ok((points, num_kept as f64 / kept.len() as f64))
 }
 
 /// (Σ w)²/Σ w².

@@ -48,7 +48,7 @@ pub use config::{
     CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig, UnconditionalConfig,
 };
 pub use denoise::DenoiseSettings;
-pub use points::{DrawReport, DrawSettings, PointMethod};
+pub use points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use sampler_config::{CloudSamplerConfig, NoiseSchedule, SamplerKind};
 pub use score::SetScore;
 

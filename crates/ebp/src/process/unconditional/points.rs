@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use super::UnconditionalProcess;
-use super::grid::{CoarseGrid, Weighted, effective, resample};
+use super::grid::{CoarseGrid, Weighted, effective, reject, resample};
 use super::mala::Chains;
 use crate::point::{
     Bounds, CandidateValues, Candidates, Clip, Langevin, LogWeights, Motion, PointBatch, PointMlp,
@@ -36,9 +36,24 @@ pub enum PointMethod {
     Mala,
 }
 
+/// Where points come from before they are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointStart {
+    /// Importance resampling of places in cells over the domain.
+    Grid,
+    /// The learned sampler's draws as they are.
+    Sampler,
+    /// The learned sampler's draws, resampled by their weights exp(u − L).
+    SamplerResampled,
+    /// The learned sampler's draws, each kept with probability w/max w.
+    SamplerRejected,
+}
+
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawSettings {
+    /// Where they come from.
+    pub start: PointStart,
     /// Coarse cells per axis.
     pub cells_per_axis: usize,
     /// Proposals per point that is wanted.
@@ -54,6 +69,7 @@ pub struct DrawSettings {
 impl Default for DrawSettings {
     fn default() -> Self {
         Self {
+            start: PointStart::Grid,
             cells_per_axis: 32,
             proposals_per_point: 8,
             method: PointMethod::Annealed,
@@ -72,6 +88,8 @@ pub struct DrawReport {
     pub effective_proposals: f64,
     /// The share of MALA's proposals that were accepted.
     pub acceptance: Option<f64>,
+    /// The share of the learned sampler's draws that rejection kept.
+    pub kept: Option<f64>,
 }
 
 impl UnconditionalProcess {
@@ -79,8 +97,9 @@ impl UnconditionalProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if a setting is 0 or `theta` does not fit, [`Error::NonFinite`] if
-    /// a point leaves the numbers.
+    /// [`Error::InvalidValue`] if a setting is 0, `theta` does not fit, there is no learned sampler
+    /// to start from or too few of its draws are kept; [`Error::NonFinite`] if a point leaves the
+    /// numbers.
     pub fn draw_points(
         &self,
         theta: &[f32],
@@ -99,30 +118,52 @@ impl UnconditionalProcess {
             }
         }
         let mlp = self.calibrated_mlp()?;
-        let count = (settings.proposals_per_point * num_points).max(FEWEST_PROPOSALS);
+        let count = match settings.start {
+            PointStart::Grid => (settings.proposals_per_point * num_points).max(FEWEST_PROPOSALS),
+            PointStart::Sampler => num_points,
+            _ => settings.proposals_per_point * num_points,
+        };
         let num_sets = theta.len() / k;
-        let (mut points, mut accepted) = (Vec::new(), 0.0);
+        let (mut points, mut accepted, mut kept) = (Vec::new(), 0.0, 0.0);
         let mut report = DrawReport { num_proposals: count, ..DrawReport::default() };
         for (number, theta) in theta.chunks(DRAWN_AT_ONCE * k).enumerate() {
             let stream = stream.child(number as u64);
-            let weighted = self.weighted(&mlp, theta, settings.cells_per_axis, count, stream)?;
-            let chosen: Vec<Vec<f32>> = weighted
+            let weighted = match settings.start {
+                PointStart::Grid => {
+                    self.weighted(&mlp, theta, settings.cells_per_axis, count, stream)?
+                }
+                start => self.sampler_weighted(&mlp, theta, count, start, stream)?,
+            };
+            let is_rejected = settings.start == PointStart::SamplerRejected;
+            let chosen: Vec<Result<(Vec<f32>, f64)>> = weighted
                 .par_iter()
                 .enumerate()
                 .map(|(set, weighted)| {
                     let stream = stream.child(1_000 + set as u64);
-                    resample(weighted, self.config.value_dim, num_points, stream)
+                    if is_rejected {
+                        return reject(weighted, self.config.value_dim, num_points, stream);
+                    }
+                    Ok((resample(weighted, self.config.value_dim, num_points, stream), 1.0))
                 })
                 .collect();
             let effective: f64 = weighted.iter().map(|set| effective(&set.log_weights)).sum();
             report.effective_proposals += effective / num_sets as f64;
+            let mut start = Vec::new();
+            for found in chosen {
+                let (found, share) = found?;
+                start.extend(found);
+                kept += share / num_sets as f64;
+            }
             let (moved, acceptance) =
-                self.move_points(&mlp, theta, chosen.concat(), settings, stream.child(2))?;
+                self.move_points(&mlp, theta, start, settings, stream.child(2))?;
             accepted += acceptance * (theta.len() / k) as f64 / num_sets as f64;
             points.extend(moved);
         }
         if settings.method == PointMethod::Mala {
             report.acceptance = Some(accepted);
+        }
+        if settings.start == PointStart::SamplerRejected {
+            report.kept = Some(kept);
         }
         Ok((points, report))
     }

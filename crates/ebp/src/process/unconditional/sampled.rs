@@ -1,14 +1,14 @@
-//! Clouds as the learned sampler draws them, without the energy's correction.
+//! Draws of the learned sampler as places with weights, which the energy corrects.
 
 use candle_core::{Device, Tensor};
 
 use super::UnconditionalProcess;
+use super::grid::Weighted;
+use super::points::PointStart;
 use crate::nn::Mode;
+use crate::point::{PointBatch, PointMlp};
 use crate::rng::Stream;
 use crate::{Error, Result};
-
-/// Sets whose points are drawn together.
-const DRAWN_AT_ONCE: usize = 32;
 
 impl UnconditionalProcess {
     /// Whether a sampler was trained beside the energy.
@@ -16,36 +16,52 @@ impl UnconditionalProcess {
         self.sampler.is_some()
     }
 
-    /// `num_points` points of the learned sampler for each θ of `theta` `[sets, k]`, as
-    /// `[sets, num_points, d]`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if there is no sampler.
-    pub fn draw_from_sampler(
+    /// `count` draws for each θ of `theta`, with log exp(u)/q; all weights are equal where they
+    /// are taken as they are.
+    pub(super) fn sampler_weighted(
         &self,
+        mlp: &PointMlp,
         theta: &[f32],
-        num_points: usize,
+        count: usize,
+        start: PointStart,
         stream: Stream,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<Vec<Weighted>> {
         let Some((sampler, _)) = &self.sampler else {
-            return Err(Error::invalid("model", "one with a learned sampler", "none"));
+            return Err(Error::invalid("start", "the grid, as no sampler was trained", "sampler"));
         };
-        let (k, dim) = (self.config.latent_dim, self.config.value_dim);
-        let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
-        let calibrated = self.energy.calibrated(&parameters)?.detach();
-        let mut points = Vec::new();
-        for (number, theta) in theta.chunks(DRAWN_AT_ONCE * k).enumerate() {
-            let theta = Tensor::from_slice(theta, (theta.len() / k, k), &Device::Cpu)?;
-            let energy = (&self.energy, &calibrated);
-            let stream = stream.child(number as u64);
-            let draws = sampler.draw(energy, &theta, num_points, Mode::Evaluate, stream)?;
-            let values = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
-            // Whole blocks may be more than was asked for.
-            for set in values.chunks_exact(draws.offsets.size(0) * dim) {
-                points.extend_from_slice(&set[..num_points * dim]);
-            }
+        if start != PointStart::Sampler && !sampler.has_densities() {
+            let expected = "sampler or grid, as this sampler's draws have no density each";
+            return Err(Error::invalid("start", expected, format!("{start:?}")));
         }
-        Ok(points)
+        let (k, dim) = (self.config.latent_dim, self.config.value_dim);
+        let parameters =
+            Tensor::from_slice(mlp.parameters(), mlp.parameters().len(), &Device::Cpu)?;
+        let codes = Tensor::from_slice(theta, (theta.len() / k, k), &Device::Cpu)?;
+        let energy = (&self.energy, &parameters);
+        let draws = sampler.draw(energy, &codes, count, Mode::Evaluate, stream)?;
+        let values = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
+        let log_densities = draws.log_density.detach().to_vec1::<f32>()?;
+        let batch = PointBatch { elements: &values, offsets: &draws.offsets, context: theta };
+        let f = self.energy.module.backend().values(mlp, &batch)?;
+        let half = self.config.half_width;
+        let weigh = |row: usize| {
+            let x = &values[row * dim..(row + 1) * dim];
+            if start == PointStart::Sampler {
+                return 0.0;
+            }
+            let is_inside = x.iter().all(|x| x.abs() <= half);
+            let log_weight = f64::from(f[row] + self.base(x) - log_densities[row]);
+            if is_inside { log_weight } else { f64::NEG_INFINITY }
+        };
+        Ok((0..theta.len() / k)
+            .map(|set| {
+                // Whole blocks may be more than was asked for.
+                let first = draws.offsets.range(set).start;
+                Weighted {
+                    values: values[first * dim..(first + count) * dim].to_vec(),
+                    log_weights: (first..first + count).map(weigh).collect(),
+                }
+            })
+            .collect())
     }
 }

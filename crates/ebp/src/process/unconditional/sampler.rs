@@ -85,6 +85,11 @@ impl CloudSampler {
         Ok(Self { config: sampler, base_std_dev: config.base_std_dev, generator, motion })
     }
 
+    /// Whether every draw has a density of its own.
+    pub(super) fn has_densities(&self) -> bool {
+        matches!(self.generator, Generator::Flow(_)) && !matches!(self.motion, Moving::Langevin(_))
+    }
+
     /// About `count` points for each row of `theta` (a block LSTM draws whole blocks),
     /// differentiable with respect to the sampler. `parameters` are those of f/τ, constants.
     pub(super) fn draw(
