@@ -11,22 +11,31 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a list of (name, text) to `presets.rs`.
+/// Writes a list of (name, text) to `presets.rs`; a file `paper/cloud.toml` is called `paper/cloud`.
 fn embed_presets(folder: &Path) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     if folder.is_dir() {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                files.push(path.canonicalize()?);
+            if path.is_dir() {
+                for entry in fs::read_dir(&path)? {
+                    files.push(entry?.path());
+                }
+            } else {
+                files.push(path);
             }
         }
     }
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
     let entries: Vec<_> = files
         .iter()
-        .filter_map(|path| Some((path.file_stem()?.to_str()?, path.to_str()?)))
+        .filter_map(|path| {
+            let name = path.strip_prefix(folder).ok()?.with_extension("");
+            let path = path.canonicalize().ok()?;
+            Some((name.to_str()?.replace('\\', "/"), path.to_str()?.to_owned()))
+        })
         .map(|(name, path)| format!("    ({name:?}, include_str!({path:?})),"))
         .collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

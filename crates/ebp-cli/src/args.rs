@@ -12,16 +12,26 @@ pub(crate) use self::metric::{
 };
 use crate::command::bench::{Case, NamedSize};
 use crate::command::classify::ClassifyArguments;
+use crate::command::complete::CompleteArguments;
 use crate::command::data::DataArguments;
+use crate::command::denoise::DenoiseArguments;
+use crate::command::doctor::DoctorArguments;
+use crate::command::encode::EncodeArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
+use crate::command::sample::SampleArguments;
+use crate::command::score::ScoreArguments;
 use crate::command::train::TrainArguments;
+use crate::device::DeviceArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
 #[command(name = "ebp", version, about, arg_required_else_help = true)]
 pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -29,16 +39,28 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a model on built-in curves or a table of your own
+    /// Train a model on built-in curves, shapes or pictures, or on data of your own
     Train(TrainArguments),
     /// Ask a trained model for densities, quantiles, modes and samples
     Predict(PredictArguments),
+    /// Draw new clouds from a trained model
+    Sample(SampleArguments),
+    /// Say how likely clouds and their points are
+    Score(ScoreArguments),
+    /// Clean a noisy cloud
+    Denoise(DenoiseArguments),
+    /// Turn clouds into features
+    Encode(EncodeArguments),
+    /// Fill in the missing pixels of a picture, several times
+    Complete(CompleteArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper
     Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak
     Bench(BenchArguments),
+    /// What this machine has, what will be used, and why
+    Doctor(DoctorArguments),
     /// Measure how far two sets of points are apart
     Distance(DistanceArguments),
     /// Compare a collection of generated sets with real ones
@@ -126,10 +148,6 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_enum, default_value_t = ContextAtName::First, help_heading = "Sizes")]
     pub(crate) context_at: ContextAtName,
 
-    /// Where to compute
-    #[arg(long, value_enum, default_value_t = DeviceName::Auto)]
-    pub(crate) device: DeviceName,
-
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = number_of_threads)]
     pub(crate) threads: Option<usize>,
@@ -197,18 +215,6 @@ impl From<ContextAtName> for ContextAt {
             ContextAtName::Every => Self::EveryLayer,
         }
     }
-}
-
-/// A device by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DeviceName {
-    /// The fastest device there is: for now the CPU
-    Auto,
-    /// The CPU
-    Cpu,
-    /// Known by name so that asking for it gets a better answer than a list
-    #[value(hide = true)]
-    Cuda,
 }
 
 /// An instruction set by name.

@@ -2,26 +2,41 @@
 
 pub(crate) mod bench;
 pub(crate) mod classify;
+mod cloud_model;
 mod clouds;
+pub(crate) mod complete;
 pub(crate) mod data;
+pub(crate) mod denoise;
 mod distance;
+pub(crate) mod doctor;
+pub(crate) mod encode;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod reproduce;
+pub(crate) mod sample;
+pub(crate) mod score;
 pub(crate) mod train;
 
 use crate::args::{Arguments, Command};
+use crate::device;
 use crate::failure::Failure;
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    device::choose(arguments.device);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
+        Command::Sample(sample) => sample::run(&sample),
+        Command::Score(score) => score::run(&score),
+        Command::Denoise(denoise) => denoise::run(&denoise),
+        Command::Encode(encode) => encode::run(&encode),
+        Command::Complete(complete) => complete::run(&complete),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),
+        Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
         Command::Classify(classify) => classify::run(&classify),

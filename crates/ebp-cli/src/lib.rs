@@ -9,6 +9,7 @@ mod args;
 mod command;
 pub mod config;
 mod density;
+mod device;
 mod failure;
 mod interrupt;
 mod output;

@@ -14,8 +14,10 @@ mod frame;
 pub(crate) mod heat_map;
 pub(crate) mod histogram;
 pub(crate) mod line_plot;
+pub(crate) mod mosaic;
 pub(crate) mod planar_sets;
 
+use std::fs;
 use std::path::Path;
 
 use image::imageops::replace;
@@ -26,11 +28,16 @@ use crate::failure::Failure;
 
 pub(crate) use self::axis::Scale;
 
-/// Writes a figure as a PNG file.
+/// Writes a figure as a PNG file, with the folder it goes to.
 pub(crate) fn save(figure: &RgbImage, path: &Path) -> Result<(), Failure> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| {
+            Failure::Failed(miette!("cannot create `{}`: {error}", folder.display()))
+        })?;
+    }
     figure.save_with_format(path, ImageFormat::Png).map_err(|error| {
         Failure::Failed(miette!(
-            help = "does the folder exist, and is there room on the disk?",
+            help = "is there room on the disk?",
             "cannot write `{}`: {error}",
             path.display()
         ))

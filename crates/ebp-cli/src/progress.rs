@@ -9,6 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Without a terminal, a line at most this often.
 pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// The bar of a training run.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len}  {msg}  {per_sec}  {eta} left";
 /// How many numbers are shown if none are chosen.
 const NUM_SHOWN: usize = 4;
 
@@ -38,7 +40,7 @@ impl Progress {
         let display = match (is_quiet, stderr().is_terminal()) {
             (true, _) => Display::Quiet,
             (false, false) => Display::Lines,
-            (false, true) => Display::Bar(new_bar()),
+            (false, true) => Display::Bar(bar(0, false, TEMPLATE)),
         };
         Self {
             display,
@@ -164,9 +166,11 @@ impl Progress {
     }
 }
 
-fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    let template = "{wide_bar} {pos}/{len}  {msg}  {per_sec}  {eta} left";
+/// A bar on stderr where a person watches, otherwise one that is never drawn.
+pub(crate) fn bar(length: u64, is_quiet: bool, template: &str) -> ProgressBar {
+    let is_shown = !is_quiet && stderr().is_terminal();
+    let target = if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length), target);
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

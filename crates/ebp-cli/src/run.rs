@@ -45,8 +45,7 @@ pub struct TrainingPlan<'a, T: ?Sized> {
     pub is_quiet: bool,
 }
 
-/// Trains `model` as planned and returns after how many steps it is finished. To be called once
-/// per process.
+/// Trains `model` as planned and returns after how many steps it is finished.
 ///
 /// # Errors
 ///

@@ -67,7 +67,8 @@ fn a_distance_says_what_it_is() {
     close(&found["emd"]["value"], 0.5 / 3.0);
     assert_eq!(found["emd"]["method"], "exact");
     assert!(found["emd"]["gap"].as_f64().expect("a gap") < 1e-12);
-    assert_eq!(found["normalisation"], "none");
+    assert_eq!(found["emd"]["convention"], "mean of distances");
+    assert_eq!((&found["normalisation"], &found["seed"]), (&"none".into(), &0.into()));
     let found = json(&["distance", text(&x), text(&y), "--emd", "squared", "--json"]);
     assert_eq!((&found["emd"]["method"], &found["emd"]["gap"]), (&"squared".into(), &Value::Null));
     let off = json(&["distance", text(&x), text(&y), "--emd", "off", "--json"]);
@@ -96,7 +97,11 @@ fn collections_are_measured_with_intervals_and_the_papers_rows() {
         }
     }
     assert_eq!((&found["emd_method"], &found["seed"]), (&"exact".into(), &0.into()));
+    assert_eq!((&found["n"], &found["m"], &found["dim"]), (&6.into(), &7.into(), &3.into()));
     assert_eq!(found["chamfer_convention"], "mean-of-squares");
+    assert_eq!(found["emd_convention"], "mean of distances");
+    assert_eq!(found["normalisation"], "none");
+    assert!(found["emd_gap"].as_f64().expect("a gap") < 1e-12);
     // The cache changes nothing.
     assert_eq!(found, with(&["--oracle", text(&train)]));
     let fresh =

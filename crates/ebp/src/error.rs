@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rayon::prelude::*;
+
 /// What can go wrong.
 ///
 /// Every variant says which field was wrong, what was expected and what was found.
@@ -147,6 +149,16 @@ pub enum Error {
         /// What stands there, shortened.
         found: String,
     },
+    /// The GPU, its driver or one of its libraries is missing or failed.
+    #[error("cannot {action}: {reason}; {remedy}")]
+    Device {
+        /// What was tried.
+        action: &'static str,
+        /// What the driver said.
+        reason: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),
@@ -216,17 +228,31 @@ pub(crate) fn check_finite(
     values: &[f32],
     remedy: &'static str,
 ) -> Result<()> {
-    // 0·v is 0 for finite v and NaN otherwise, so one branch-free sum tests a whole block.
-    const BLOCK: usize = 1024;
-    for (block, chunk) in values.chunks(BLOCK).enumerate() {
-        if chunk.iter().map(|v| 0.0 * v).sum::<f32>() == 0.0 {
-            continue;
-        }
-        if let Some((offset, &value)) = chunk.iter().enumerate().find(|(_, v)| !v.is_finite()) {
-            return Err(Error::NonFinite { field, index: block * BLOCK + offset, value, remedy });
-        }
+    /// What one thread looks at before it asks for help.
+    const SHARE: usize = 1 << 16;
+    let first = if values.len() <= SHARE {
+        first_non_finite(values)
+    } else {
+        let shares = values.par_chunks(SHARE).enumerate();
+        shares.find_map_first(|(share, part)| first_non_finite(part).map(|i| share * SHARE + i))
+    };
+    match first {
+        None => Ok(()),
+        Some(index) => Err(Error::NonFinite { field, index, value: values[index], remedy }),
     }
-    Ok(())
+}
+
+fn first_non_finite(values: &[f32]) -> Option<usize> {
+    // A float is finite unless its exponent is all ones. Or-ing tests over a block has no order to
+    // keep, as a sum of floats would, so it runs in vectors.
+    const EXPONENT: u32 = 0x7f80_0000;
+    const BLOCK: usize = 1024;
+    values.chunks(BLOCK).enumerate().find_map(|(block, chunk)| {
+        if !chunk.iter().fold(false, |bad, v| bad | (v.to_bits() & EXPONENT == EXPONENT)) {
+            return None;
+        }
+        chunk.iter().position(|v| !v.is_finite()).map(|offset| block * BLOCK + offset)
+    })
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ impl Stream {
         Self::from_key(mix(state.wrapping_add(mix(number))))
     }
 
+    /// The two words of the key, for a device that repeats the arithmetic.
+    pub(crate) fn key(self) -> [u32; 2] {
+        self.key
+    }
+
     fn from_key(key: u64) -> Self {
         let [a, b, c, d, e, f, g, h] = key.to_le_bytes();
         Self { key: [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])] }

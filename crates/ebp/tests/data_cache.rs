@@ -16,6 +16,7 @@ use ebp::Error;
 use ebp::data::augment::Augmentation;
 use ebp::data::cache::{CacheOptions, Kind, SetInfo, random_splits};
 use ebp::data::normalise::NormaliseBy;
+use ebp::data::pixels::level_of_value;
 use ebp::data::{BatchConfig, Batches, Cache, CacheWriter, Split};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -178,6 +179,74 @@ fn sets_are_thinned_anew_every_epoch() {
     let turning = Augmentation { gravity_axis: Some(2), noise_std_dev: 0.0 };
     let flat = BatchConfig { augmentation: turning, ..BatchConfig::default() };
     assert!(Batches::new(cache, Split::Train, flat).is_err(), "no gravity in the plane");
+}
+
+#[test]
+fn pictures_are_sets_of_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ebp");
+    // Pictures of three columns and two rows, two channels: 10 · picture + pixel, and its double.
+    let options = CacheOptions {
+        kind: Kind::Images,
+        picture_size: Some([3, 2]),
+        ..options(NormaliseBy::None)
+    };
+    let mut writer = CacheWriter::create(&path, options.clone()).unwrap();
+    for picture in 0..5_u8 {
+        let pixels: Vec<u8> =
+            (0..6).flat_map(|i| [10 * picture + i, 20 * picture + 2 * i]).collect();
+        writer.push_bytes(&pixels, info(usize::from(picture), Split::Train)).unwrap();
+    }
+    writer.finish().unwrap();
+    let config = BatchConfig { batch_size: 2, ..BatchConfig::default() };
+    let made = batches(&path, config.clone());
+    assert_eq!((made.dim(), made.value_dim()), (4, 2));
+    let level = |value: f32| usize::from(level_of_value(value));
+    let mut seen = HashSet::new();
+    for batch in made.epoch(1).map(Result::unwrap) {
+        for (place, &set) in batch.sets.iter().enumerate() {
+            seen.insert(set);
+            let rows = batch.offsets.range(place);
+            assert_eq!(rows.len(), 6);
+            let elements = &batch.elements[4 * rows.start..4 * rows.end];
+            for (pixel, element) in elements.chunks_exact(4).enumerate() {
+                let [column, row] = [pixel % 3, pixel / 3];
+                assert_eq!(
+                    [level(element[0]), level(element[1])],
+                    [1, 2].map(|k| k * (10 * set + pixel))
+                );
+                // Columns at −2/3, 0 and 2/3, rows at ∓1/2.
+                assert_eq!(
+                    element[2..],
+                    [[-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][column], [-0.5, 0.5][row]]
+                );
+            }
+        }
+    }
+    assert_eq!(seen.len(), 5);
+    // Thinned pictures keep what belongs together, and are drawn anew each epoch.
+    let few = batches(&path, BatchConfig { num_points: Some(3), ..config.clone() });
+    let batch = few.batch(0, 0).unwrap();
+    for (place, &set) in batch.sets.iter().enumerate() {
+        for row in batch.offsets.range(place) {
+            let element = &batch.elements[4 * row..4 * row + 4];
+            let pixel = level(element[0]) - 10 * set;
+            assert_eq!(element[2..3], [[-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][pixel % 3]]);
+        }
+    }
+    assert_eq!(batch, few.batch(0, 0).unwrap());
+    let augmentation = Augmentation { gravity_axis: None, noise_std_dev: 0.1 };
+    let cache = Arc::new(Cache::open(&path).unwrap());
+    let noisy = Batches::new(cache, Split::Train, BatchConfig { augmentation, ..config.clone() });
+    assert!(noisy.unwrap_err().to_string().contains("none for pictures"));
+    // A cache whose pictures are not of the size it says.
+    let mut writer =
+        CacheWriter::create(&path, CacheOptions { picture_size: Some([4, 2]), ..options }).unwrap();
+    writer.push_bytes(&[0; 12], info(0, Split::Train)).unwrap();
+    writer.finish().unwrap();
+    let cache = Arc::new(Cache::open(&path).unwrap());
+    let wrong = Batches::new(cache, Split::Train, config).unwrap_err().to_string();
+    assert!(wrong.contains("pictures of 4 x 2 pixels"), "{wrong}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use ebp::data::npy::{
 };
 use ebp::data::{read_cloud, read_clouds};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/files").join(name)
@@ -143,6 +144,11 @@ fn array() -> impl Strategy<Value = Array<f64>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        rng_seed: RngSeed::Fixed(2020),
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn arrays_are_read_back_as_they_were_written(array in array()) {
         let read = |precision| {

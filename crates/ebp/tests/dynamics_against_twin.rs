@@ -11,8 +11,7 @@ mod twin;
 use case::strategy::{for_all, large_specs, numerous_specs, specs};
 use case::{CLEARANCE, Case, Spec, assert_close, backends};
 use ebp::point::{
-    Bounds, Clip, CpuBackend, DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Motion,
-    PointBackend,
+    Bounds, Clip, DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Motion, PointBackend,
 };
 use ebp::rng::Stream;
 use proptest::prelude::*;
@@ -69,7 +68,7 @@ fn plans() -> impl Strategy<Value = Plan> {
 
 #[track_caller]
 fn assert_dynamics_gradients_close(
-    backend: CpuBackend,
+    backend: &dyn PointBackend,
     found: &DynamicsGradients,
     expected: &twin::DynamicsGradients,
 ) {

@@ -4,7 +4,9 @@
 
 mod metric;
 
-use ebp::metric::distance::{ArrangedCloud, ChamferConvention, EmdMethod, NearestNeighbours, emd};
+use ebp::metric::distance::{
+    ArrangedCloud, ChamferConvention, EmdMethod, NearestNeighbours, NearestSearch, emd,
+};
 use metric::{Points, arranged};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -60,6 +62,40 @@ fn approxmatch_error(x: &Points, y: &Points) -> f64 {
     let (x, y) = (arranged(x), arranged(y));
     let error = |method, expected: f64| (emd(&x, &y, method).unwrap().value - expected).abs();
     error(EmdMethod::Approxmatch, distance).max(error(EmdMethod::Squared, square))
+}
+
+/// min over `to` of the squared distance, point by point.
+fn nearest(from: &ArrangedCloud, to: &ArrangedCloud) -> Vec<u64> {
+    let rows = |cloud: &ArrangedCloud| -> Points {
+        cloud.points().chunks_exact(cloud.dim()).map(<[f64]>::to_vec).collect()
+    };
+    let (from, to) = (rows(from), rows(to));
+    let least =
+        |x: &Vec<f64>| to.iter().map(|y| metric::squared(x, y)).fold(f64::INFINITY, f64::min);
+    from.iter().map(|x| least(x).to_bits()).collect()
+}
+
+#[test]
+fn every_search_finds_the_same_neighbours_to_the_last_bit() {
+    let config = ProptestConfig { rng_seed: RngSeed::Fixed(9), ..ProptestConfig::default() };
+    let mut runner = TestRunner::new(config);
+    // One point, parts of a block, whole blocks, one level of boxes, two, three, and four.
+    let sizes = [(1, 1), (3, 17), (16, 128), (129, 40), (1_100, 9), (2_048, 1_025), (8_300, 300)];
+    for dim in [1, 2, 3, 5, 8] {
+        for (n, m) in sizes {
+            let mut draw = |size| {
+                arranged(&points(size..size + 1, dim).new_tree(&mut runner).unwrap().current())
+            };
+            let (x, y) = (draw(n), draw(m));
+            let expected = [nearest(&x, &y), nearest(&y, &x)];
+            for search in [NearestSearch::BruteForce, NearestSearch::Tree] {
+                let found = NearestNeighbours::by(search, &x, &y).unwrap();
+                let bits = [found.squared_from_x(), found.squared_from_y()]
+                    .map(|squared| squared.iter().map(|x| x.to_bits()).collect::<Vec<u64>>());
+                assert_eq!(bits, expected, "{search:?}, {n} and {m} points of {dim} numbers");
+            }
+        }
+    }
 }
 
 #[test]

@@ -13,8 +13,8 @@ use case::{
     ACTIVATIONS, Case, Spec, TOLERANCE, assert_close, assert_gradients_close, backends, largest,
 };
 use ebp::point::{
-    CandidateValues, Candidates, ContextAt, Cotangent, Gradients, LogWeights, MlpConfig,
-    PointBackend, Pooling, ScoreCotangent, Wanted,
+    CandidateValues, Candidates, ContextAt, Cotangent, Gradients, LogWeights, MlpConfig, Pooling,
+    ScoreCotangent, Wanted,
 };
 use proptest::prelude::*;
 use twin::{Anchors, widen};

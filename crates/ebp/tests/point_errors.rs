@@ -73,11 +73,12 @@ fn langevin<'a>(
 type Operation = Box<dyn Fn(&PointMlp, &PointBatch<'_>) -> Result<()>>;
 
 /// Every operation on the batch of [`energy`], with arguments that fit it.
-fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
+fn operations(backend: &'static dyn PointBackend) -> Vec<(&'static str, Operation)> {
     let pooled = Pooled { pooling: Pooling::Max, values: vec![0.0; 2], critical: vec![0, 2] };
-    let steps = |f: fn(CpuBackend, &PointMlp, &PointBatch<'_>, Motion<'_>) -> Result<()>| {
-        move |m: &PointMlp, b: &PointBatch<'_>| f(backend, m, b, Motion::default())
-    };
+    let steps =
+        |f: fn(&'static dyn PointBackend, &PointMlp, &PointBatch<'_>, Motion<'_>) -> Result<()>| {
+            move |m: &PointMlp, b: &PointBatch<'_>| f(backend, m, b, Motion::default())
+        };
     let values = [0.5; 10];
     let cotangent = DynamicsCotangent { values: &[0.5; 10], momentum: None, kinetic: None };
     vec![
@@ -124,11 +125,21 @@ fn operations(backend: CpuBackend) -> Vec<(&'static str, Operation)> {
     ]
 }
 
-fn run_langevin(b: CpuBackend, m: &PointMlp, x: &PointBatch<'_>, motion: Motion<'_>) -> Result<()> {
+fn run_langevin(
+    b: &'static dyn PointBackend,
+    m: &PointMlp,
+    x: &PointBatch<'_>,
+    motion: Motion<'_>,
+) -> Result<()> {
     b.langevin(m, x, &langevin(&[0.1], &[0.1], motion)).map(drop)
 }
 
-fn run_leapfrog(b: CpuBackend, m: &PointMlp, x: &PointBatch<'_>, motion: Motion<'_>) -> Result<()> {
+fn run_leapfrog(
+    b: &'static dyn PointBackend,
+    m: &PointMlp,
+    x: &PointBatch<'_>,
+    motion: Motion<'_>,
+) -> Result<()> {
     b.leapfrog(m, x, &[0.5; 10], &Leapfrog { step_sizes: &[0.1], motion }).map(drop)
 }
 

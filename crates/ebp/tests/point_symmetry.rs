@@ -178,7 +178,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
         for backend in backends() {
             let in_pool = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| all_answers(&backend, &energy, &encoder))
+                pool.install(|| all_answers(backend, &energy, &encoder))
             };
             let expected = in_pool(1);
             for threads in [2, 3] {
@@ -202,7 +202,7 @@ fn instruction_sets_agree() {
         let config = MlpConfig { activation, output_dim: 18, ..Spec::default().config };
         let encoder = shared_out(config);
         let answers: Vec<_> =
-            backends().iter().map(|backend| all_answers(backend, &energy, &encoder)).collect();
+            backends().into_iter().map(|backend| all_answers(backend, &energy, &encoder)).collect();
         for other in &answers[1..] {
             for ((name, found), (_, expected)) in other.iter().zip(&answers[0]) {
                 if !name.ends_with("critical rows") {

@@ -10,12 +10,12 @@ mod report;
 mod size;
 mod workload;
 
-use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ebp::point::CpuBackend;
 use ebp::point::cpu::SimdLevel;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use miette::miette;
 
 pub(crate) use self::case::Case;
@@ -24,8 +24,10 @@ use self::report::{CaseReport, Report};
 pub(crate) use self::size::NamedSize;
 use self::size::Sizes;
 use self::workload::Workload;
-use crate::args::{BenchArguments, DeviceName};
+use crate::args::BenchArguments;
+use crate::device::{self, Device, DeviceChoice};
 use crate::failure::Failure;
+use crate::progress;
 use crate::threads::start_threads;
 
 /// Without `--repeats`, a case runs until this much time is spent …
@@ -40,7 +42,9 @@ struct Plan {
     size_name: &'static str,
     sizes: Sizes,
     cases: Vec<Case>,
-    backend: CpuBackend,
+    device: Device,
+    /// The CPU's instruction set; none on a GPU.
+    simd: Option<SimdLevel>,
     threads: rayon::ThreadPool,
     repeats: Option<usize>,
     seed: u64,
@@ -62,25 +66,8 @@ pub(crate) fn run(arguments: BenchArguments) -> Result<(), Failure> {
 
 impl Plan {
     fn new(arguments: BenchArguments) -> Result<Self, Failure> {
-        if arguments.device == DeviceName::Cuda {
-            return Err(Failure::Usage(miette!(
-                help = "leave `--device` out or use `--device cpu`",
-                "this version of ebp computes on the CPU only: there is no CUDA device yet"
-            )));
-        }
         let sizes = Sizes::new(&arguments)?;
-        let backend = match arguments.simd.level() {
-            None => CpuBackend::new(),
-            Some(level) => CpuBackend::with_simd(level).map_err(|error| {
-                let available: Vec<_> =
-                    SimdLevel::available().into_iter().map(SimdLevel::name).collect();
-                Failure::Usage(miette!(
-                    help = format!("this machine runs: auto, {}", available.join(", ")),
-                    "cannot use `--simd {}`: {error}",
-                    level.name()
-                ))
-            })?,
-        };
+        let (device, simd) = open(&arguments)?;
         let threads = start_threads(arguments.threads)?;
         let mut cases = arguments.cases;
         if cases.is_empty() {
@@ -90,7 +77,8 @@ impl Plan {
             size_name: sizes.name(arguments.size),
             sizes,
             cases,
-            backend,
+            device,
+            simd,
             threads,
             repeats: arguments.repeats,
             seed: arguments.seed,
@@ -100,7 +88,7 @@ impl Plan {
     /// Times every case, and the peak before and after them. Runs inside the thread pool.
     fn measure(&self, workload: &Workload, progress: &ProgressBar) -> Result<Report, Failure> {
         progress.set_message("peak");
-        let peak_before = CpuBackend::measure_peak_gflops();
+        let peak_before = self.device.measure_peak_gflops()?;
         let mut measured = Vec::with_capacity(self.cases.len());
         for &case in &self.cases {
             progress.set_message(case.name());
@@ -110,16 +98,16 @@ impl Plan {
         progress.set_message("peak");
         // The machine's clock moves with its load and its neighbours: the larger of the two is
         // the better estimate of what it can do.
-        let peak_gflops = peak_before.max(CpuBackend::measure_peak_gflops());
+        let peak_gflops = peak_before.max(self.device.measure_peak_gflops()?);
         progress.finish_and_clear();
         Ok(Report {
             version: env!("CARGO_PKG_VERSION"),
             size: self.size_name,
             sizes: self.sizes.clone(),
             seed: self.seed,
-            device: "cpu",
+            device: self.device.name.clone(),
             threads: rayon::current_num_threads(),
-            simd: self.backend.simd().name(),
+            simd: self.simd.map(SimdLevel::name),
             peak_gflops,
             cases: measured
                 .into_iter()
@@ -136,9 +124,9 @@ impl Plan {
                 case.name()
             ))
         };
-        let flops = case.flops(workload, &self.backend).map_err(failed)?;
+        let flops = case.flops(workload, &*self.device.backend).map_err(failed)?;
         let memory = PeakMemory::start();
-        case.run(workload, &self.backend).map_err(failed)?;
+        case.run(workload, &*self.device.backend).map_err(failed)?;
         let mut durations = Vec::new();
         let begin = Instant::now();
         while match self.repeats {
@@ -149,11 +137,36 @@ impl Plan {
             }
         } {
             let start = Instant::now();
-            case.run(workload, &self.backend).map_err(failed)?;
+            case.run(workload, &*self.device.backend).map_err(failed)?;
             durations.push(start.elapsed());
         }
         Ok(Measurement { case, flops, durations, peak_rss_mib: memory.finish() })
     }
+}
+
+/// The device asked for; a typed instruction set asks for the CPU.
+fn open(arguments: &BenchArguments) -> Result<(Device, Option<SimdLevel>), Failure> {
+    let Some(level) = arguments.simd.level() else {
+        let device = device::open()?;
+        let simd = device.gpu.is_none().then(|| CpuBackend::new().simd());
+        return Ok((device, simd));
+    };
+    if matches!(device::choice().device, DeviceChoice::Cuda(_)) {
+        return Err(Failure::Usage(miette!(
+            help = "leave one of the two out",
+            "`--simd {}` is for the CPU, `--device` asks for a GPU",
+            level.name()
+        )));
+    }
+    let backend = CpuBackend::with_simd(level).map_err(|error| {
+        let available: Vec<_> = SimdLevel::available().into_iter().map(SimdLevel::name).collect();
+        Failure::Usage(miette!(
+            help = format!("this machine runs: auto, {}", available.join(", ")),
+            "cannot use `--simd {}`: {error}",
+            level.name()
+        ))
+    })?;
+    Ok((Device { backend: Arc::new(backend), ..Device::cpu() }, Some(level)))
 }
 
 /// One case, timed.
@@ -176,13 +189,5 @@ impl Measurement {
 /// A bar on stderr if a person watches. It draws only between cases: a bar that ticks by itself
 /// would take time from the cases.
 fn progress_bar(plan: &Plan, quiet: bool) -> ProgressBar {
-    if quiet || !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar =
-        ProgressBar::with_draw_target(Some(plan.cases.len() as u64), ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    progress::bar(plan.cases.len() as u64, quiet, "{bar:24} {pos}/{len} {msg}")
 }

@@ -92,10 +92,7 @@ fn measure(
             Some(EmdReport {
                 value: found.value,
                 method: method.name(),
-                convention: match method {
-                    EmdMethod::Squared => "mean of squared distances",
-                    _ => "mean of distances",
-                },
+                convention: method.convention(),
                 gap: found.gap,
                 regularisation: match method {
                     EmdMethod::Sinkhorn { regularisation } => Some(regularisation),

@@ -59,6 +59,8 @@ fn measure(arguments: &MetricsArguments) -> Result<Report, Failure> {
         version: env!("CARGO_PKG_VERSION"),
         samples: CollectionReport::new(&arguments.samples, &samples),
         references: CollectionReport::new(&arguments.references, &references),
+        n: samples.clouds.len(),
+        m: references.clouds.len(),
         dim: references.clouds.first().map_or(0, ebp::metric::distance::ArrangedCloud::dim),
         normalisation: arguments.clouds.normalise.name(),
         points: arguments.clouds.points,

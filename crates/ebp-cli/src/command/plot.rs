@@ -54,15 +54,7 @@ pub(crate) fn run(arguments: PlotArguments) -> Result<(), Failure> {
         panels.push(panel(&name, points)?);
     }
     let figure = stack(&panels, if panels.len() > 3 { 2 } else { 1 });
-    let out = if let Some(path) = arguments.out {
-        path
-    } else {
-        let folder = arguments.run.join("plots");
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            Failure::Failed(miette!("cannot create `{}`: {error}", folder.display()))
-        })?;
-        folder.join("curves.png")
-    };
+    let out = arguments.out.unwrap_or_else(|| arguments.run.join("plots").join("curves.png"));
     save(&figure, &out)?;
     output::print(&format!("picture  {}\n", out.display()))
 }

@@ -1,13 +1,22 @@
 //! `ebp reproduce`: the paper's experiments, one command each.
 
+mod ablation;
 mod cell;
+mod clouds;
+mod completion;
+mod denoising;
+mod energies;
 mod figure1;
+mod generation;
 mod rivals;
+mod table1;
+mod table2;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use self::completion::CompletionArguments;
 use crate::failure::Failure;
 
 /// Arguments of `ebp reproduce`.
@@ -22,6 +31,24 @@ pub(crate) struct ReproduceArguments {
 enum Experiment {
     /// Figure 1: learned densities of two-branched curves, beside the truth and all rivals
     Figure1(Figure1Arguments),
+    /// Generated clouds beside held-out ones, with the training sets as the oracle
+    Generation(generation::GenerationArguments),
+    /// Chamfer distance to clean clouds before and after denoising
+    Denoising(denoising::DenoisingArguments),
+    /// Energies of held-out, generated and noise clouds, and how much they overlap
+    Energies(energies::EnergiesArguments),
+    /// Table 1: generation of airplanes, chairs and cars
+    Table1(table1::Table1Arguments),
+    /// Table 2: a linear classifier on features learned without labels
+    Table2(table2::Table2Arguments),
+    /// What each part of the training of clouds is worth
+    Ablation(ablation::AblationArguments),
+    /// Image completion on digits that the program draws: no data needed, minutes on a CPU
+    Completion(CompletionArguments),
+    /// Image completion on MNIST, beside neural processes
+    Mnist(CompletionArguments),
+    /// Image completion on CelebA at 32 x 32, beside neural processes
+    Celeba(CompletionArguments),
 }
 
 const FIGURE1_HELP: &str = "\
@@ -87,5 +114,14 @@ pub(crate) struct Figure1Arguments {
 pub(crate) fn run(arguments: ReproduceArguments) -> Result<(), Failure> {
     match arguments.experiment {
         Experiment::Figure1(arguments) => figure1::run(&arguments),
+        Experiment::Generation(arguments) => generation::run(&arguments),
+        Experiment::Denoising(arguments) => denoising::run(&arguments),
+        Experiment::Energies(arguments) => energies::run(&arguments),
+        Experiment::Table1(arguments) => table1::run(&arguments),
+        Experiment::Table2(arguments) => table2::run(&arguments),
+        Experiment::Ablation(arguments) => ablation::run(&arguments),
+        Experiment::Completion(arguments) => completion::run(&arguments, "digits", "completion"),
+        Experiment::Mnist(arguments) => completion::run(&arguments, "mnist", "mnist"),
+        Experiment::Celeba(arguments) => completion::run(&arguments, "celeba", "celeba"),
     }
 }

@@ -3,7 +3,9 @@
 //! What is here is the same for every kind of data: arguments, layers of settings, the folder.
 //! The setting `kind` of a preset or file says which module takes over.
 
+mod clouds;
 mod curves;
+pub(crate) mod pictures;
 mod set_energies;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use clap::Args;
 use ebp::train::Existing;
 use miette::miette;
 
+pub(crate) use self::clouds::{TrainingFolder, train_cloud};
 pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
 use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
@@ -22,6 +25,9 @@ A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` tak
 Examples:
   ebp train                                    the built-in curves `sines`, in seconds
   ebp train phase --out runs/phase --seed 3    another preset
+  ebp train shapes                             built-in chairs as point clouds, in minutes
+  ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
+  ebp train digits                             built-in pictures, to be completed
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
@@ -36,8 +42,9 @@ pub(crate) struct TrainArguments {
     #[arg(value_name = "PRESET|CONFIG")]
     config: Option<String>,
 
-    /// A CSV file to learn from, in place of built-in curves
-    #[arg(long, value_name = "FILE")]
+    /// What to learn from in place of built-in data: a CSV file; for presets of clouds a file,
+    /// folder or cache of clouds; for presets of pictures a folder or zip of pictures, or MNIST's
+    #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
     /// Change a setting, such as train.num_steps=500; may be repeated
@@ -93,9 +100,11 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
+        Some("clouds") => clouds::run(arguments, &name, &layers),
         Some("set-energies") => set_energies::run(arguments, &name, &layers),
+        Some("pictures") => pictures::run(arguments, &name, &layers),
         Some(other) => Err(Failure::Usage(miette!(
-            help = "known are: curves, set-energies",
+            help = "known are: clouds, curves, pictures, set-energies",
             "there is no `kind = \"{other}\"` of training"
         ))),
     }
@@ -121,7 +130,9 @@ fn layers(arguments: &TrainArguments) -> Result<(String, Layers<'static>), Failu
         })?;
         let quoted = toml::Value::String(text.to_owned());
         layers.assignments.push(format!("data.source={quoted}"));
-        name = stem(data);
+        if arguments.config.is_none() {
+            name = stem(data);
+        }
     }
     layers.assignments.extend(arguments.set.iter().cloned());
     if let Some(seed) = arguments.seed {

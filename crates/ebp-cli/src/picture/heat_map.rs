@@ -264,7 +264,9 @@ mod tests {
         if let Some(keep) = std::env::var_os("EBP_PICTURES") {
             save(&image, &std::path::Path::new(&keep).join("heat_map.png")).expect("written");
         }
-        assert!(save(&image, &folder.path().join("no/such/folder.png")).is_err());
+        let deep = folder.path().join("new/folder.png");
+        save(&image, &deep).expect("written with its folders");
+        assert!(save(&image, &deep.join("below a file.png")).is_err());
     }
 
     /// Nothing is cut off.

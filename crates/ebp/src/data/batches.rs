@@ -4,7 +4,7 @@
 //! Epoch e visits the sets in the permutation drawn from (seed, e). With `num_points` every set is
 //! thinned to that many elements, drawn anew each epoch without replacement; smaller sets stay
 //! whole. The numbers are normalised by the cache's record and, if asked, turned and jittered.
-//! Batches are built on a second thread while the last one is being used.
+//! Pictures become sets of pixels `[value, location]`, see [`pixels`](super::pixels). Batches are built on a second thread while the last one is being used.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::{Error, Result, SetOffsets};
 use super::augment::Augmentation;
 use super::cache::{Cache, Numbers, Split};
 use super::mesh::{drawn, shuffled};
+use super::pixels::Grid;
 
 /// Batches that wait at most: one in use, one ready, one being built.
 const WAITING: usize = 2;
@@ -57,7 +58,7 @@ impl Default for BatchConfig {
 pub struct Batch {
     /// Which sets of the cache.
     pub sets: Vec<usize>,
-    /// Their elements, normalised, `[total, dim]`.
+    /// Their elements, normalised, `[total, dim]` with [`Batches::dim`].
     pub elements: Vec<f32>,
     /// Where each of them begins and ends.
     pub offsets: SetOffsets,
@@ -71,6 +72,8 @@ pub struct Batches {
     cache: Arc<Cache>,
     members: Arc<Vec<usize>>,
     config: BatchConfig,
+    /// Where pixels stand, if the sets are pictures.
+    grid: Option<Grid>,
 }
 
 impl Batches {
@@ -78,15 +81,20 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if the split is empty, the cache holds pictures, or a setting does
-    /// not fit the data.
+    /// [`Error::InvalidValue`] if the split is empty or a setting does not fit the data; pictures are
+    /// not turned or jittered.
     pub fn new(cache: Arc<Cache>, split: Split, config: BatchConfig) -> Result<Self> {
         let members = cache.members(split);
         if members.is_empty() {
             return Err(Error::invalid("split", "one with sets", split.name()));
         }
-        if cache.meta().numbers != Numbers::F32 {
-            return Err(Error::invalid("cache", "of numbers", "pictures"));
+        let grid = match cache.meta().numbers {
+            Numbers::F32 => None,
+            Numbers::U8 => Some(Grid::of_cache(&cache)?),
+        };
+        if grid.is_some() && config.augmentation != Augmentation::default() {
+            let found = format!("{:?}", config.augmentation);
+            return Err(Error::invalid("augmentation", "none for pictures", found));
         }
         if config.batch_size == 0 || config.num_points == Some(0) {
             return Err(Error::invalid("batch_size and num_points", "at least 1", 0));
@@ -99,7 +107,17 @@ impl Batches {
                 return Err(Error::invalid("points_from", expected, format!("{range:?}")));
             }
         }
-        Ok(Self { cache, members: Arc::new(members), config })
+        Ok(Self { cache, members: Arc::new(members), config, grid })
+    }
+
+    /// Numbers of an element: d_x + d_t.
+    pub fn dim(&self) -> usize {
+        self.grid.as_ref().map_or(self.cache.meta().dim, Grid::dim)
+    }
+
+    /// How many of them are values, d_x; the rest are locations.
+    pub fn value_dim(&self) -> usize {
+        self.cache.meta().value_dim
     }
 
     /// Batches of an epoch.
@@ -147,29 +165,35 @@ impl Batches {
     }
 
     fn build(&self, epoch: u64, sets: &[usize]) -> Result<Batch> {
-        let dim = self.cache.meta().dim;
+        let dim = self.dim();
         let mut elements = Vec::new();
         let mut sizes = Vec::with_capacity(sets.len());
         let thin = Stream::new(self.config.seed, "thin").child(epoch);
         let change = Stream::new(self.config.seed, "augment").child(epoch);
         for &set in sets {
             let start = elements.len();
-            let mut source = self.cache.set(set);
+            let source = match &self.grid {
+                Some(grid) => Source::Picture(self.cache.picture(set), grid),
+                None => Source::Numbers(self.cache.set(set), dim),
+            };
+            let mut places = 0..self.cache.offsets().size(set);
             if let Some(range) = &self.config.points_from {
-                let end = (range.end * dim).min(source.len());
-                source = &source[(range.start * dim).min(end)..end];
+                let end = range.end.min(places.end);
+                places = range.start.min(end)..end;
             }
-            let size = source.len() / dim;
             match self.config.num_points {
-                Some(count) if count < size => {
-                    for index in drawn(size, count, thin.child(set as u64)) {
-                        elements.extend_from_slice(&source[index * dim..(index + 1) * dim]);
+                Some(count) if count < places.len() => {
+                    for index in drawn(places.len(), count, thin.child(set as u64)) {
+                        let place = places.start + index;
+                        source.push(place..place + 1, &mut elements);
                     }
                 }
-                _ => elements.extend_from_slice(source),
+                _ => source.push(places, &mut elements),
             }
             let part = &mut elements[start..];
-            self.cache.affine(set).apply(part);
+            if self.grid.is_none() {
+                self.cache.affine(set).apply(part);
+            }
             self.config.augmentation.apply(part, change.child(set as u64));
             sizes.push(part.len() / dim);
         }
@@ -179,6 +203,26 @@ impl Batches {
             offsets: SetOffsets::from_sizes(sizes)?,
             labels: sets.iter().map(|&set| self.cache.label(set)).collect(),
         })
+    }
+}
+
+/// One set of a cache.
+enum Source<'a> {
+    /// Its numbers, and how many an element has.
+    Numbers(&'a [f32], usize),
+    Picture(&'a [u8], &'a Grid),
+}
+
+impl Source<'_> {
+    /// Appends the elements that stand in these places.
+    #[inline]
+    fn push(&self, places: Range<usize>, elements: &mut Vec<f32>) {
+        match self {
+            Self::Numbers(numbers, dim) => {
+                elements.extend_from_slice(&numbers[places.start * dim..places.end * dim]);
+            }
+            Self::Picture(picture, grid) => grid.push(picture, places, elements),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod classify;
 pub mod collection;
+pub mod completion;
 pub mod distance;
 pub mod overlap;
 pub mod predictive;

@@ -12,10 +12,14 @@ use std::collections::BTreeMap;
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Device, Tensor, Var};
+use rayon::prelude::*;
 
 use super::Parameters;
 use super::host::{HostView, update};
 use crate::{Error, Result};
+
+/// Entries that one thread takes at a time.
+const PART: usize = 1 << 15;
 
 /// Settings of [`Adam`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -259,7 +263,10 @@ fn saved(tensors: &BTreeMap<String, Tensor>, name: &str, dims: &[usize]) -> Resu
 fn checked_sum_of_squares(name: &str, gradient: &Tensor) -> Result<f64> {
     let gradient = HostView::new("gradient", gradient)?;
     // The square of every finite f32 is finite in f64, so the sum alone shows a bad entry.
-    let sum: f64 = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum();
+    // Parts of one size, added in their order, so that threads do not change the sum.
+    let part = |part: &[f32]| part.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
+    let sums: Vec<f64> = gradient.par_chunks(PART).map(part).collect();
+    let sum: f64 = sums.iter().sum();
     if sum.is_finite() {
         return Ok(sum);
     }
@@ -289,13 +296,19 @@ impl Slot {
         let gradient = HostView::new("gradient", gradient)?;
         let (first, second) = (&mut self.first, &mut self.second);
         update(&self.variable, |weights| {
-            let moments = first.iter_mut().zip(second.iter_mut());
-            for ((w, (m, v)), g) in weights.iter_mut().zip(moments).zip(gradient.iter()) {
-                let g = scale * g;
-                *m = beta1 * *m + gain1 * g;
-                *v = beta2 * *v + gain2 * g * g;
-                *w = keep * *w - rate * *m / (v.sqrt() * root_correction + floor);
-            }
+            let parts = weights
+                .par_chunks_mut(PART)
+                .zip(first.par_chunks_mut(PART).zip(second.par_chunks_mut(PART)))
+                .zip(gradient.par_chunks(PART));
+            parts.for_each(|((weights, (first, second)), gradient)| {
+                let moments = first.iter_mut().zip(second);
+                for ((w, (m, v)), g) in weights.iter_mut().zip(moments).zip(gradient) {
+                    let g = scale * g;
+                    *m = beta1 * *m + gain1 * g;
+                    *v = beta2 * *v + gain2 * g * g;
+                    *w = keep * *w - rate * *m / (v.sqrt() * root_correction + floor);
+                }
+            });
         })
     }
 }

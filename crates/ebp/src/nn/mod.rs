@@ -13,6 +13,7 @@
 mod adam;
 mod attention;
 mod batch_norm;
+mod categorical;
 mod flat;
 mod host;
 mod initialise;
@@ -29,6 +30,8 @@ mod step;
 pub use adam::{Adam, AdamConfig, AdamStep};
 pub use attention::{AttentionSets, MultiHeadAttention, attention};
 pub use batch_norm::{BatchNorm, BatchNormConfig, batch_norm};
+pub use categorical::categorical_log_mass;
+pub(crate) use categorical::softmax_rows;
 pub use flat::{LayerTensors, layer_tensors};
 pub use initialise::Initialiser;
 pub use linear::{Linear, linear};

@@ -10,11 +10,15 @@
 use std::collections::BTreeMap;
 
 use candle_core::{Device, Tensor, Var};
+use rayon::prelude::*;
 
 use super::Parameters;
 use super::host::{HostView, update};
 use super::parameters::check_matching;
 use crate::{Error, Result};
+
+/// Entries that one thread takes at a time.
+const PART: usize = 1 << 15;
 
 /// The averages of the trained variables of a group, and a switch to use them.
 ///
@@ -68,12 +72,16 @@ impl MovingAverage {
     /// [`Error::InvalidValue`] while swapped in.
     pub fn update(&mut self) -> Result<()> {
         self.check_swapped(false)?;
+        let gain = 1.0 - self.decay;
         for (name, variable, average) in &mut self.slots {
             let values = HostView::new(name, variable)?;
-            for (a, w) in average.iter_mut().zip(values.iter()) {
-                // a + (1 − decay)(w − a): a value that stays the same is averaged exactly.
-                *a += (1.0 - self.decay) * (w - *a);
-            }
+            let parts = average.par_chunks_mut(PART).zip(values.par_chunks(PART));
+            parts.for_each(|(average, values)| {
+                for (a, w) in average.iter_mut().zip(values) {
+                    // a + (1 − decay)(w − a): a value that stays the same is averaged exactly.
+                    *a += gain * (w - *a);
+                }
+            });
         }
         Ok(())
     }

@@ -61,6 +61,11 @@ impl Parameters {
         Self { seed, prefix: String::new(), store: Arc::default() }
     }
 
+    /// Where starting values of a name come from.
+    pub(crate) fn stream(&self, name: &str) -> Stream {
+        Stream::new(self.seed, &format!("{}{name}", self.prefix))
+    }
+
     /// The group called `name` within this one; what is created in it gets the prefix `name.`.
     #[must_use]
     pub fn group(&self, name: &str) -> Self {

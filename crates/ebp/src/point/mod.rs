@@ -5,15 +5,19 @@
 //!
 //! ```text
 //! MlpConfig ─ MlpShape ─ PointMlp ┐
-//!                                 ├─ PointBackend (CpuBackend) ─ values, gradients, samples
+//!                                 ├─ PointBackend (CpuBackend, CudaBackend) ─ values, gradients, samples
 //! elements, offsets, context ─────┘
 //! ```
 
 mod activation;
 mod backend;
+mod checks;
 pub mod cpu;
+pub mod cuda;
 mod dynamics;
 mod mlp;
+mod mover;
+mod replay;
 mod shape;
 
 pub use activation::Activation;
@@ -22,6 +26,7 @@ pub use backend::{
     PointBackend, Pooled, Pooling, Score, ScoreCotangent, Wanted,
 };
 pub use cpu::CpuBackend;
+pub use cuda::{CudaBackend, Precision};
 pub use dynamics::{
     Bounds, Clip, DynamicsCotangent, DynamicsGradients, Langevin, LangevinRun, Leapfrog,
     LeapfrogRun, Motion,

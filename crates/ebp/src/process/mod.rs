@@ -6,40 +6,55 @@
 //! [`ExactProcess`].
 
 mod covariance;
+mod discrete;
 mod draw;
 mod energy_based;
 mod exact;
 mod gaussian;
+mod hypotheses;
 mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+mod picture;
 mod set_energy;
 mod special;
 mod standardised;
 mod student_t;
 mod task;
+mod unconditional;
 
 use std::fmt::Debug;
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
+pub use discrete::{
+    DiscreteConfig, DiscretePredictive, DiscreteProcess, EnergyForm, Grid, PosteriorForm, Rendered,
+    Rendering,
+};
 pub use energy_based::{
     Dynamics, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator,
     PosteriorPooling, PredictionRule, Proposal, SamplerConfig, TrainingMode,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
+pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::Learner;
+pub use picture::{LEVEL_CELL, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
 };
 pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
+pub use unconditional::{
+    CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport, DrawSettings, LatentAt,
+    LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod, ProposalConfig, SamplerKind,
+    SetScore, UnconditionalConfig, UnconditionalProcess,
+};
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

@@ -11,10 +11,12 @@
 //! the run that its seed and configuration describe, because a step depends on nothing but the
 //! state, its number and its stream. [`RunDirectory`] is the folder where all of it is kept.
 
+mod clouds;
 mod config;
 mod loop_state;
 mod metrics;
 mod observer;
+mod pictures;
 mod regression;
 mod run_directory;
 mod set_energies;
@@ -26,9 +28,11 @@ use std::fmt::Debug;
 
 use candle_core::Tensor;
 
+pub use self::clouds::CloudTraining;
 pub use self::config::{BestIs, OnDivergence, TrainerConfig};
 pub use self::metrics::Metrics;
 pub use self::observer::{Event, Observer, Silent, StepNumbers};
+pub use self::pictures::{PictureTaskConfig, Pictures};
 pub use self::regression::{Regression, TaskConfig, TaskSource};
 pub use self::run_directory::{Existing, RunDescription, RunDirectory};
 pub use self::set_energies::{SetSource, SetTraining};

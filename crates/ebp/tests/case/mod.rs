@@ -8,11 +8,13 @@ pub(crate) mod operations;
 pub(crate) mod strategy;
 
 use std::fmt::Debug;
+use std::sync::OnceLock;
 
 use ebp::SetOffsets;
 use ebp::point::cpu::SimdLevel;
 use ebp::point::{
-    Activation, ContextAt, CpuBackend, Gradients, MlpConfig, MlpShape, PointBatch, PointMlp,
+    Activation, ContextAt, CpuBackend, CudaBackend, Gradients, MlpConfig, MlpShape, PointBackend,
+    PointBatch, PointMlp, Precision,
 };
 use ebp::rng::Stream;
 
@@ -174,11 +176,22 @@ pub(crate) fn random_network(shape: MlpShape, seed: u64) -> PointMlp {
     PointMlp::new(shape, parameters).expect("the parameters fit their shape")
 }
 
-/// One backend for every instruction set of this machine.
-pub(crate) fn backends() -> Vec<CpuBackend> {
-    let levels = SimdLevel::available();
-    assert!(levels.contains(&SimdLevel::Portable), "every machine runs the portable kernels");
-    levels.into_iter().map(|l| CpuBackend::with_simd(l).expect("it is available")).collect()
+/// One backend for every instruction set of this machine, and its GPU if it has one.
+pub(crate) fn backends() -> Vec<&'static dyn PointBackend> {
+    static ALL: OnceLock<Vec<Box<dyn PointBackend>>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let levels = SimdLevel::available();
+        assert!(levels.contains(&SimdLevel::Portable), "every machine runs the portable kernels");
+        let cpu = |level| CpuBackend::with_simd(level).expect("it is available");
+        let mut all: Vec<Box<dyn PointBackend>> = Vec::new();
+        all.extend(levels.into_iter().map(|level| Box::new(cpu(level)) as Box<dyn PointBackend>));
+        // tests/cuda.rs says aloud why a GPU is not tested.
+        if let Ok(gpu) = CudaBackend::new(0, Precision::F32) {
+            all.push(Box::new(gpu));
+        }
+        all
+    });
+    all.iter().map(AsRef::as_ref).collect()
 }
 
 /// The largest |value|.

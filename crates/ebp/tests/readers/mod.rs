@@ -93,7 +93,11 @@ pub(crate) fn readers() -> Vec<Reader> {
         Reader {
             name: "pcd",
             parse: |bytes| parse_clouds(bytes, "a", "pcd").map(drop),
-            seeds: written(&[CloudFormat::PcdAscii, CloudFormat::PcdBinary]),
+            seeds: [
+                written(&[CloudFormat::PcdAscii, CloudFormat::PcdBinary]),
+                bytes(&["scan_binary_compressed.pcd"]),
+            ]
+            .concat(),
         },
         Reader {
             name: "hdf5",
@@ -124,17 +128,26 @@ pub(crate) fn readers() -> Vec<Reader> {
         Reader {
             name: "svmlight",
             parse: |bytes| parse_svmlight(bytes, "a").map(drop),
-            seeds: texts(&["1 3:2 1:1\n-1 2:5\n0.5 1:1 # a note\n"]),
+            seeds: [
+                texts(&["1 3:2 1:1\n-1 2:5\n0.5 1:1 # a note\n"]),
+                bytes(&["words_from_zero.svmlight"]),
+            ]
+            .concat(),
         },
         Reader {
             name: "docword",
             parse: |bytes| parse_docword(bytes, "a").map(drop),
-            seeds: texts(&["5\n4\n3\n1 2 1\n1 4 7\n4 1 2\n"]),
+            seeds: [texts(&["5\n4\n3\n1 2 1\n1 4 7\n4 1 2\n"]), bytes(&["docword.gensim.txt"])]
+                .concat(),
         },
         Reader {
             name: "pattern",
             parse: |bytes| parse_pattern(bytes, "a").map(drop),
-            seeds: texts(&["3\nPINES\n0 96 0 100 10\n1 99 2 62\n96 0\n"]),
+            seeds: [
+                texts(&["3\nPINES\n0 96 0 100 10\n1 99 2 62\n96 0\n"]),
+                bytes(&["pattern.dat"]),
+            ]
+            .concat(),
         },
         Reader {
             name: "table",

@@ -24,11 +24,11 @@ pub(crate) struct Report {
     /// Seed of data and networks.
     pub(crate) seed: u64,
     /// Where it ran.
-    pub(crate) device: &'static str,
+    pub(crate) device: String,
     /// How many threads it had.
     pub(crate) threads: usize,
-    /// Instruction set of the kernels.
-    pub(crate) simd: &'static str,
+    /// Instruction set of the CPU's kernels.
+    pub(crate) simd: Option<&'static str>,
     /// Measured rate of independent multiply-adds, all threads together.
     pub(crate) peak_gflops: f64,
     /// The cases, in the order they ran.
@@ -99,8 +99,11 @@ impl Report {
                 self.version, self.size
             ),
             format!(
-                "{} {}, {} thread{plural}, measured peak {:.1} GFLOP/s",
-                self.device, self.simd, self.threads, self.peak_gflops
+                "{}{}, {} thread{plural}, measured peak {:.1} GFLOP/s",
+                self.device,
+                self.simd.map_or_else(String::new, |simd| format!(" {simd}")),
+                self.threads,
+                self.peak_gflops
             ),
             String::new(),
             format!(

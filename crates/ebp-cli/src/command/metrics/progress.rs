@@ -4,9 +4,12 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Instant;
 
 use ebp::metric::collection::CollectionProgress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
-use crate::progress::{LINE_INTERVAL, duration};
+use crate::progress::{LINE_INTERVAL, bar, duration};
+
+/// The bar of the pairs.
+const TEMPLATE: &str = "{msg} {wide_bar} {pos}/{len} pairs  {eta} left";
 
 /// Shows the progress of one evaluation on stderr.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ impl PairProgress {
         let display = match (is_quiet, stderr().is_terminal()) {
             (true, _) => Display::Quiet,
             (false, false) => Display::Lines,
-            (false, true) => Display::Bar(new_bar()),
+            (false, true) => Display::Bar(bar(0, false, TEMPLATE)),
         };
         Self { display, name, phase: None, last_line: None }
     }
@@ -80,13 +83,5 @@ impl PairProgress {
         if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
-    }
-}
-
-fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} pairs  {eta} left") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }

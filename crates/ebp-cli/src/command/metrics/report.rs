@@ -17,6 +17,9 @@ pub(super) struct Report {
     pub(super) version: &'static str,
     pub(super) samples: CollectionReport,
     pub(super) references: CollectionReport,
+    /// How many samples, and how many references.
+    pub(super) n: usize,
+    pub(super) m: usize,
     pub(super) dim: usize,
     pub(super) normalisation: &'static str,
     /// How many points were drawn of each set, `null` for all.
@@ -82,6 +85,7 @@ struct EmdRows {
     cov_emd: Interval,
     nna_emd: Interval,
     emd_method: &'static str,
+    emd_convention: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     emd_regularisation: Option<f64>,
     emd_gap: Option<f64>,
@@ -109,6 +113,7 @@ impl Rows {
                 cov_emd: emd.metrics.coverage.into(),
                 nna_emd: emd.metrics.one_nn_accuracy.into(),
                 emd_method: emd.method.name(),
+                emd_convention: emd.method.convention(),
                 emd_regularisation: match emd.method {
                     EmdMethod::Sinkhorn { regularisation } => Some(regularisation),
                     _ => None,

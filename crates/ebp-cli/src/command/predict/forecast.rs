@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ebp::IndexedSet;
-use ebp::data::table::Locations;
+use ebp::data::table::{Locations, quoted};
 use ebp::process::Predictive;
 use ebp::rng::Stream;
 use miette::miette;
@@ -221,18 +221,10 @@ impl Grid {
 }
 
 fn header(at: &Locations, columns: &[String]) -> String {
-    let locations = at.names.iter().cloned();
+    let locations = at.names.iter().map(|name| quoted(name));
     let names: Vec<_> =
         std::iter::once("set".to_owned()).chain(locations).chain(columns.iter().cloned()).collect();
     names.join(",") + "\n"
-}
-
-fn quoted(name: &str) -> String {
-    if name.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", name.replace('"', "\"\""))
-    } else {
-        name.to_owned()
-    }
 }
 
 fn row(text: &mut String, set: &str, location: &[f64], cells: impl Iterator<Item = Option<f64>>) {

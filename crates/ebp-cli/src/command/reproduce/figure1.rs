@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::io::{IsTerminal, stderr};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -12,7 +11,7 @@ use ebp::data::CurveFamily;
 use ebp::metric::predictive::{Evaluation, best_prediction};
 use ebp::train::{Event, Observer};
 use image::RgbImage;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use miette::miette;
 use serde::Serialize;
 
@@ -25,6 +24,7 @@ use crate::interrupt;
 use crate::output;
 use crate::picture::heat_map::HeatMap;
 use crate::picture::save;
+use crate::progress;
 use crate::threads::start_threads;
 
 /// What is printed as JSON.
@@ -152,17 +152,8 @@ struct CellProgress {
 
 impl CellProgress {
     fn new(total: u64, is_quiet: bool) -> Self {
-        let target = if is_quiet || !stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(total), target);
         let template = "{wide_bar} {pos}/{len}  {msg}  {elapsed}, {eta} left";
-        let bar = match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        };
+        let bar = progress::bar(total, is_quiet, template);
         Self { bar, name: String::new(), is_quiet }
     }
 

@@ -19,6 +19,7 @@ use ebp::train::{
 };
 
 use crate::command::train::{Data, new_process, preset_settings};
+use crate::device::Device;
 use crate::failure::Failure;
 
 /// Sets and elements that the hyperparameters of exact processes are fitted to.
@@ -123,7 +124,7 @@ fn energy_based(
 ) -> Result<Trained, Failure> {
     let settings = preset_settings(preset, seed)?;
     let data = Data::load(&settings)?;
-    let process = Box::new(new_process(&settings, &data)?);
+    let process = Box::new(new_process(&settings, &data, &Device::cpu())?);
     let model = Regression::new(process, data.source()?, settings.tasks)?;
     finish(model, settings.train, seed, observer, stop)
 }

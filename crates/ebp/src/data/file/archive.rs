@@ -15,6 +15,12 @@ use crate::{Error, Result};
 
 use super::{Bytes, malformed};
 
+/// What any gzip file may unpack to.
+const SMALL: usize = 1 << 26;
+/// Beyond that, how many bytes a packed byte may become. Deflate could make it 1032; MNIST's
+/// pictures have 4.7, and even pictures of single lines stay below a hundred.
+const MOST_RATIO: usize = 100;
+
 /// A zip archive.
 pub(crate) struct Archive<'a, R> {
     file: &'a str,
@@ -58,14 +64,39 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
     }
 }
 
-/// The content of a gzip file, at most `limit` bytes.
-pub(crate) fn inflate_gzip(file: &str, bytes: &[u8], limit: usize) -> Result<Vec<u8>> {
-    if !bytes.starts_with(&[0x1f, 0x8b]) {
-        let found = super::bytes::shown(bytes);
-        return Err(Bytes::new(file, bytes).error("the first two bytes of gzip", found));
+/// The content of a gzip file. `length_of` reads from the first `head` bytes how long all of it
+/// should be; no more than that is unpacked, and no more than what is worth unpacking.
+pub(crate) fn inflate_gzip(
+    file: &str,
+    packed: &[u8],
+    head: usize,
+    length_of: impl FnOnce(&[u8]) -> Result<usize>,
+) -> Result<Vec<u8>> {
+    if !packed.starts_with(&[0x1f, 0x8b]) {
+        let found = super::bytes::shown(packed);
+        return Err(Bytes::new(file, packed).error("the first two bytes of gzip", found));
     }
-    read_limited(GzDecoder::new(bytes), limit)
-        .map_err(|problem| malformed(file, Place::Byte(0), "a gzip stream", problem))
+    let at_start = |expected: String, found: &str| malformed(file, Place::Byte(0), expected, found);
+    let mut input = GzDecoder::new(packed);
+    let mut content = Vec::new();
+    let mut read = |count: usize, content: &mut Vec<u8>| {
+        let done = input.by_ref().take(count as u64).read_to_end(content);
+        done.map_err(|error| at_start("a gzip stream".into(), &error.to_string()))
+    };
+    read(head, &mut content)?;
+    let length = length_of(&content)?;
+    let most = SMALL.max(packed.len().saturating_mul(MOST_RATIO));
+    if length > most {
+        let expected = format!("at most {most} bytes in {} of gzip", packed.len());
+        return Err(at_start(expected, &format!("a header of {length}")));
+    }
+    // One byte more shows that there is more than the header says.
+    read((length + 1).saturating_sub(content.len()), &mut content)?;
+    if content.len() > length {
+        let expected = format!("{length} unpacked bytes, as the header inside says");
+        return Err(at_start(expected, "more"));
+    }
+    Ok(content)
 }
 
 /// Reads to the end, or says why not.

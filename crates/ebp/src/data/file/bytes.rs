@@ -23,6 +23,11 @@ impl<'a> Bytes<'a> {
         self.all.get(self.position..).unwrap_or_default()
     }
 
+    /// Bytes read so far.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
     /// Leaves out `count` bytes, or as many as there are.
     pub(crate) fn advance(&mut self, count: usize) {
         self.position = self.position.saturating_add(count).min(self.all.len());

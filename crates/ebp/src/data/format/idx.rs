@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::Result;
-use crate::data::file::{ByteOrder, Bytes, LARGEST, NumberKind, inflate_gzip};
+use crate::data::file::{ByteOrder, Bytes, NumberKind, inflate_gzip};
 
 /// Axes and numbers as they stand in the file.
 pub(crate) struct Idx {
@@ -24,14 +24,35 @@ impl Idx {
     }
 }
 
-/// Reads an array, unpacking it first if it is in gzip.
+/// The longest header: 255 axes.
+const LONGEST_HEADER: usize = 4 + 4 * 255;
+
+/// Reads an array, unpacking it first if it is in gzip: as far as its header says.
 pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Idx> {
     let content = if bytes.starts_with(&[0x1f, 0x8b]) {
-        Cow::Owned(inflate_gzip(file, bytes, LARGEST)?)
+        let length_of = |head: &[u8]| {
+            let mut bytes = Bytes::new(file, head);
+            let (shape, kind) = header(&mut bytes)?;
+            let length = product(&shape, kind).and_then(|size| size.checked_add(bytes.position()));
+            length.ok_or_else(|| bytes.error("numbers that fit into memory", format!("{shape:?}")))
+        };
+        Cow::Owned(inflate_gzip(file, bytes, LONGEST_HEADER, length_of)?)
     } else {
         Cow::Borrowed(bytes)
     };
     let mut bytes = Bytes::new(file, &content);
+    let (shape, kind) = header(&mut bytes)?;
+    let raw =
+        bytes.take_rest(product(&shape, kind), &format!("numbers of shape {shape:?}"))?.to_vec();
+    Ok(Idx { shape, kind, raw })
+}
+
+/// The bytes of all numbers, if a machine can count them.
+fn product(shape: &[usize], kind: NumberKind) -> Option<usize> {
+    shape.iter().try_fold(kind.size(), |size, &axis| size.checked_mul(axis))
+}
+
+fn header(bytes: &mut Bytes<'_>) -> Result<(Vec<usize>, NumberKind)> {
     let mark = bytes.clone();
     let magic = bytes.take(4, "the mark of an IDX file")?;
     let kind = match magic {
@@ -51,9 +72,7 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Idx> {
     for _ in 0..magic[3] {
         shape.push(bytes.count(NumberKind::U32, ByteOrder::Big, "the length of an axis")?);
     }
-    let product = shape.iter().try_fold(kind.size(), |size, &axis| size.checked_mul(axis));
-    let raw = bytes.take_rest(product, &format!("numbers of shape {shape:?}"))?;
-    Ok(Idx { shape, kind, raw: raw.to_vec() })
+    Ok((shape, kind))
 }
 
 /// The bytes of an IDX file of bytes.

@@ -5,6 +5,7 @@
 
 pub(crate) mod hdf5;
 pub(crate) mod idx;
+mod lzf;
 pub(crate) mod obj;
 pub(crate) mod off;
 pub(crate) mod pcd;

@@ -1,4 +1,5 @@
-//! PCD, the format of the Point Cloud Library: ascii and binary, the fields `x`, `y` and `z`.
+//! PCD, the format of the Point Cloud Library: ascii, binary and compressed, the fields `x`, `y` and
+//! `z`.
 //!
 //! ```text
 //! FIELDS x y z rgb
@@ -9,14 +10,19 @@
 //! DATA binary
 //! ```
 //!
-//! Points that a scanner did not see are NaN there and are kept as such. `binary_compressed` is
-//! refused with a way out.
+//! `binary_compressed` is two 32-bit sizes, packed and unpacked, then LZF of the fields one after the
+//! other, each with all its points. Points that a scanner did not see are NaN and are kept as such.
 
 use std::io::Write;
 
 use crate::Result;
 use crate::data::cloud::Cloud;
 use crate::data::file::{ByteOrder, Bytes, Line, Lines, NumberKind, Real};
+
+use super::lzf;
+
+/// What `DATA` may say.
+const ENCODINGS: &str = "`DATA ascii`, `DATA binary` or `DATA binary_compressed`";
 
 /// One field of a point.
 #[derive(Clone, Debug)]
@@ -41,7 +47,7 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Cloud> {
     let mut lines = Lines::new(file, bytes, Some("#"));
     let mut header = Header { height: 1, ..Header::default() };
     loop {
-        let line = lines.expect("`DATA ascii` or `DATA binary`")?;
+        let line = lines.expect(ENCODINGS)?;
         let mut words = line.words();
         let key = words.next().unwrap_or_default();
         match key {
@@ -60,18 +66,13 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Cloud> {
                     Some(count) => count,
                     None => header.width.saturating_mul(header.height),
                 };
+                let mut rest = Bytes::new(file, bytes);
+                rest.advance(bytes.len() - lines.rest().len());
                 return match words.next() {
                     Some("ascii") => read_text(&mut lines, &columns, num_points),
-                    Some("binary") => {
-                        let mut rest = Bytes::new(file, bytes);
-                        rest.advance(bytes.len() - lines.rest().len());
-                        read_binary(&mut rest, &columns, num_points)
-                    }
-                    Some("binary_compressed") => Err(line.error(
-                        "ascii or binary (convert with `pcl_convert_pcd_ascii_binary IN OUT 1`)",
-                        "binary_compressed",
-                    )),
-                    _ => Err(line.error("`DATA ascii` or `DATA binary`", line.text)),
+                    Some("binary") => read_binary(&mut rest, &columns, num_points),
+                    Some("binary_compressed") => read_compressed(&mut rest, &columns, num_points),
+                    _ => Err(line.error(ENCODINGS, line.text)),
                 };
             }
             _ => return Err(line.error("a line of a PCD header", line.text)),
@@ -79,12 +80,36 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Cloud> {
     }
 }
 
+/// Where a coordinate stands in a row.
+struct Coordinate {
+    /// Numbers before it.
+    number: usize,
+    /// Bytes before it.
+    byte: usize,
+    /// Bytes of its field, whose first number it is.
+    width: usize,
+    kind: NumberKind,
+}
+
+impl Coordinate {
+    fn read(&self, bytes: &[u8], place: usize) -> f32 {
+        f32::nearest(self.kind.read(bytes.get(place..).unwrap_or_default(), ByteOrder::Little))
+    }
+}
+
 /// The coordinates' places in a row.
 struct Columns {
-    /// For each coordinate: its number among the row's numbers, its byte, its kind.
-    coordinates: Vec<(usize, usize, NumberKind)>,
+    coordinates: Vec<Coordinate>,
     num_numbers: usize,
     num_bytes: usize,
+}
+
+impl Columns {
+    /// The bytes of all points.
+    fn length(&self, num_points: usize, bytes: &Bytes<'_>) -> Result<usize> {
+        let too_many = || bytes.error("points that fit into memory", num_points.to_string());
+        self.num_bytes.checked_mul(num_points).ok_or_else(too_many)
+    }
 }
 
 impl<'a> Header<'a> {
@@ -110,11 +135,13 @@ impl<'a> Header<'a> {
             let (mut number, mut byte) = (0_usize, 0_usize);
             let mut found = None;
             for field in &self.fields {
-                if field.name == name && found.is_none() {
-                    found = Some((number, byte, kind(line, field)?));
+                let width = field.count.saturating_mul(field.size);
+                // A field without numbers holds no coordinate.
+                if field.name == name && found.is_none() && field.count > 0 {
+                    found = Some(Coordinate { number, byte, width, kind: kind(line, field)? });
                 }
                 number = number.saturating_add(field.count);
-                byte = byte.saturating_add(field.count.saturating_mul(field.size));
+                byte = byte.saturating_add(width);
             }
             (columns.num_numbers, columns.num_bytes) = (number, byte);
             let missing = || line.error("fields x, y and z", format!("no `{name}`"));
@@ -152,25 +179,43 @@ fn read_text(lines: &mut Lines<'_>, columns: &Columns, num_points: usize) -> Res
             let expected = format!("{} numbers", columns.num_numbers);
             return Err(line.error(expected, words.len().to_string()));
         }
-        for &(place, _, _) in &columns.coordinates {
-            points.push(f32::nearest(line.number(words[place])?));
+        for coordinate in &columns.coordinates {
+            points.push(f32::nearest(line.number(words[coordinate.number])?));
         }
     }
     Ok(Cloud { dim: columns.coordinates.len(), points })
 }
 
 fn read_binary(bytes: &mut Bytes<'_>, columns: &Columns, num_points: usize) -> Result<Cloud> {
-    let row = columns.num_bytes;
-    let Some(length) = row.checked_mul(num_points) else {
-        return Err(bytes.error("points that fit into memory", num_points.to_string()));
-    };
+    let length = columns.length(num_points, bytes)?;
     let raw = bytes.take(length, &format!("{num_points} points"))?;
     let mut points = Vec::new();
-    for row in raw.chunks_exact(row.max(1)) {
-        for &(_, byte, kind) in &columns.coordinates {
-            points.push(f32::nearest(
-                kind.read(row.get(byte..).unwrap_or_default(), ByteOrder::Little),
-            ));
+    for row in raw.chunks_exact(columns.num_bytes.max(1)) {
+        for coordinate in &columns.coordinates {
+            points.push(coordinate.read(row, coordinate.byte));
+        }
+    }
+    Ok(Cloud { dim: columns.coordinates.len(), points })
+}
+
+fn read_compressed(bytes: &mut Bytes<'_>, columns: &Columns, num_points: usize) -> Result<Cloud> {
+    let length = columns.length(num_points, bytes)?;
+    let mut size = |what| bytes.count(NumberKind::U32, ByteOrder::Little, what);
+    let (packed, unpacked) = (size("the packed size")?, size("the unpacked size")?);
+    if unpacked != length {
+        let expected = format!("{length} bytes of {num_points} points, unpacked");
+        return Err(bytes.error(expected, unpacked.to_string()));
+    }
+    let start = bytes.clone();
+    let packed = bytes.take(packed, "packed points")?;
+    let raw = lzf::unpack(packed, length)
+        .map_err(|problem| start.error(format!("LZF of {length} bytes"), problem))?;
+    let mut points = Vec::new();
+    for point in 0..num_points {
+        for coordinate in &columns.coordinates {
+            // The fields before with all their points, then the points before.
+            let place = coordinate.byte * num_points + point * coordinate.width;
+            points.push(coordinate.read(&raw, place));
         }
     }
     Ok(Cloud { dim: columns.coordinates.len(), points })

@@ -5,6 +5,7 @@
 //! the archive, in sorted order.
 
 mod decode;
+mod mask;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,6 +22,7 @@ use super::format::idx;
 
 pub use decode::{Crop, ImageOptions};
 use decode::{Picture, decode};
+pub use mask::KnownPart;
 
 /// Pictures unpacked and decoded at a time: what is held in memory beside the result.
 const CHUNK: usize = 512;

@@ -1,14 +1,17 @@
 //! Airplanes: nose along +x, wings along y, z up. Airliners, private jets, fighters, propeller
 //! planes, biplanes and gliders.
 
+mod engine;
+mod main_wing;
 mod wing;
 
 use super::Parts;
 use super::draw::Draw;
-use super::solid::{Point, SIDES, add, bar, ellipsoid, loft, outline, rod, tube};
-use crate::data::mesh::Mesh;
+use super::solid::{Point, SIDES, add, disc, ellipsoid, loft, outline, rod};
 
-use wing::{Surface, fin, on_wing, surface, tip_of};
+use engine::engines;
+use main_wing::wings;
+use wing::{Surface, fin, surface};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -114,141 +117,6 @@ fn fuselage(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
     }
 }
 
-/// Both halves of the main wing, with what hangs on it. Returns the right half.
-fn wings(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) -> Surface {
-    let (span, chord, taper, sweep, place) = match kind {
-        Kind::Airliner => (
-            draw.between(0.8, 1.1),
-            draw.between(0.30, 0.42),
-            draw.between(0.2, 0.35),
-            draw.between(0.35, 0.6),
-            draw.between(0.12, 0.32),
-        ),
-        Kind::PrivateJet => (
-            draw.between(0.75, 1.0),
-            draw.between(0.26, 0.36),
-            draw.between(0.25, 0.45),
-            draw.between(0.15, 0.4),
-            draw.between(0.0, 0.15),
-        ),
-        Kind::Fighter => {
-            let is_delta = draw.chance(0.5);
-            let chord = if is_delta { draw.between(0.8, 1.1) } else { draw.between(0.45, 0.65) };
-            let taper = if is_delta { draw.between(0.04, 0.15) } else { draw.between(0.25, 0.45) };
-            let sweep =
-                if is_delta { chord * draw.between(0.7, 0.95) } else { draw.between(0.2, 0.45) };
-            (draw.between(0.45, 0.75), chord, taper, sweep, draw.between(0.05, 0.25))
-        }
-        Kind::Propeller | Kind::Biplane => (
-            draw.between(0.95, 1.25),
-            draw.between(0.24, 0.36),
-            draw.between(0.5, 1.0),
-            draw.between(-0.02, 0.08),
-            draw.between(0.28, 0.45),
-        ),
-        Kind::Glider => (
-            draw.between(1.4, 1.9),
-            draw.between(0.14, 0.2),
-            draw.between(0.3, 0.55),
-            draw.between(0.0, 0.08),
-            draw.between(0.15, 0.3),
-        ),
-    };
-    let height = match kind {
-        Kind::Airliner | Kind::PrivateJet => draw.between(-0.75, -0.5),
-        Kind::Fighter => draw.between(-0.4, 0.3),
-        Kind::Biplane => -0.8,
-        _ => draw.pick(&[(0.5, 0.85), (0.4, -0.75)], 0.0),
-    };
-    let dihedral =
-        if kind == Kind::Fighter { draw.between(-0.06, 0.02) } else { draw.between(0.02, 0.13) };
-    let thickness =
-        if kind == Kind::Fighter { draw.between(0.05, 0.08) } else { draw.between(0.10, 0.14) };
-    let wing = Surface {
-        root: [place, 0.0, height * radius],
-        root_chord: chord,
-        tip_chord: chord * taper,
-        span,
-        sweep,
-        rise: dihedral * span,
-        thickness,
-    };
-    // An inner part of larger chord, as airliners have for their landing gear.
-    let kink = if kind == Kind::Airliner { draw.between(0.0, 0.18) } else { 0.0 };
-    parts.push_pair(surface(wing, kink));
-    let tip = tip_of(wing);
-    let has_winglets =
-        matches!(kind, Kind::Airliner | Kind::PrivateJet | Kind::Glider) && draw.chance(0.45);
-    if has_winglets {
-        let long = draw.between(0.06, 0.13);
-        let winglet = Surface {
-            root: tip,
-            root_chord: wing.tip_chord,
-            tip_chord: wing.tip_chord * draw.between(0.35, 0.6),
-            span: long,
-            sweep: long * draw.between(0.5, 1.0),
-            rise: long * draw.between(0.1, 0.4),
-            thickness: 0.09,
-        };
-        parts.push_pair(fin(winglet));
-    }
-    match kind {
-        Kind::Biplane => upper_wing(draw, wing, parts),
-        Kind::Fighter => weapons(draw, wing, radius, parts),
-        _ => {}
-    }
-    if kind == Kind::Propeller && height > 0.0 && draw.chance(0.7) {
-        let place = on_wing(wing, 0.45, 0.35);
-        parts.push_pair(rod([wing.root[0] - 0.1, radius, -0.6 * radius], place, 0.014, 0.014));
-    }
-    wing
-}
-
-/// The second wing of a biplane, and the struts between them.
-fn upper_wing(draw: &mut Draw, wing: Surface, parts: &mut Parts) {
-    let gap = draw.between(0.26, 0.36);
-    let stagger = draw.between(-0.02, 0.1);
-    let upper = Surface { root: add(wing.root, [stagger, 0.0, gap]), ..wing };
-    parts.push_pair(surface(upper, 0.0));
-    for share in [0.25, draw.between(0.65, 0.85)] {
-        for back in [0.25, 0.7] {
-            let [a, b] = [wing, upper].map(|half| on_wing(half, share, back));
-            parts.push_pair(rod(a, b, 0.012, 0.012));
-        }
-    }
-}
-
-/// What fighters carry: tip tanks, stores under the wing, canards.
-fn weapons(draw: &mut Draw, wing: Surface, radius: f64, parts: &mut Parts) {
-    let tip = tip_of(wing);
-    if draw.chance(0.5) {
-        let long = draw.between(0.25, 0.4);
-        let middle = add(tip, [-0.5 * wing.tip_chord, 0.0, 0.0]);
-        let path = [0.5, 0.35, -0.4, -0.5].map(|x| add(middle, [x * long, 0.0, 0.0]));
-        parts.push_pair(tube(&path, &[0.004, 0.016, 0.016, 0.012], 12));
-    }
-    let num_stores = draw.whole(0, 2);
-    for store in 0..num_stores {
-        let place = on_wing(wing, 0.35 + 0.25 * store as f64, 0.5);
-        let centre = add(place, [0.0, 0.0, -0.055]);
-        let path = [0.18, 0.1, -0.12, -0.18].map(|x| add(centre, [x, 0.0, 0.0]));
-        parts.push_pair(tube(&path, &[0.004, 0.022, 0.022, 0.008], 12));
-        parts.push_pair(bar(centre, place, [0.1, 0.012], [0.1, 0.012]));
-    }
-    if draw.chance(0.3) {
-        let canard = Surface {
-            root: [draw.between(0.5, 0.62), 0.0, 0.2 * radius],
-            root_chord: 0.18,
-            tip_chord: 0.05,
-            span: draw.between(0.22, 0.34),
-            sweep: 0.13,
-            rise: 0.02,
-            thickness: 0.06,
-        };
-        parts.push_pair(surface(canard, 0.0));
-    }
-}
-
 /// Fin and tailplane.
 fn tail(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
     let is_jet = kind == Kind::Fighter;
@@ -297,116 +165,16 @@ fn tail(draw: &mut Draw, kind: Kind, radius: f64, parts: &mut Parts) {
     parts.push_pair(surface(horizontal, 0.0));
 }
 
-/// Jets under the wing, beside the tail or in it; propellers on the nose or the wing.
-fn engines(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: &mut Parts) {
-    let size = radius * draw.between(0.42, 0.62);
-    let long = size * draw.between(3.6, 5.0);
-    match kind {
-        Kind::Airliner => {
-            let shares: &[f64] = draw.pick(&[(0.7, &[0.33][..]), (0.3, &[0.3, 0.6][..])], &[0.33]);
-            let forward = draw.between(0.25, 0.5);
-            for &share in shares {
-                let under = on_wing(wing, share, 0.1);
-                let centre = add(under, [forward * long, 0.0, -1.15 * size]);
-                parts.push_pair(nacelle(centre, size, long));
-                let pylon = bar(
-                    add(centre, [-0.3 * long, 0.0, 0.5 * size]),
-                    add(under, [-0.08, 0.0, 0.0]),
-                    [0.5 * long, 0.25 * size],
-                    [0.4 * long, 0.2 * size],
-                );
-                parts.push_pair(pylon);
-            }
-        }
-        Kind::PrivateJet => {
-            let size = 1.05 * size;
-            let centre = [draw.between(-0.6, -0.45), radius + 1.05 * size, 0.35 * radius];
-            parts.push_pair(nacelle(centre, size, long));
-            let pylon = bar(
-                [centre[0], 0.5 * radius, 0.35 * radius],
-                centre,
-                [0.4 * long, 0.03],
-                [0.4 * long, 0.03],
-            );
-            parts.push_pair(pylon);
-        }
-        Kind::Fighter => {
-            let is_twin = draw.chance(0.5);
-            let end = -1.0 - draw.between(0.02, 0.1);
-            let nozzle = radius * if is_twin { 0.55 } else { 0.72 };
-            let side = if is_twin { 0.6 * radius } else { 0.0 };
-            let path = [[-0.7, side, 0.0], [-0.95, side, 0.0], [end, side, 0.0]];
-            let pipe = tube(&path, &[nozzle, nozzle, 0.75 * nozzle], SIDES);
-            if is_twin {
-                parts.push_pair(pipe);
-            } else {
-                parts.push(pipe);
-            }
-            // Intakes beside the cockpit.
-            let from = draw.between(0.3, 0.5);
-            let [wide, high] = [0.45 * radius, draw.between(0.9, 1.3) * radius];
-            let intake = bar(
-                [from, radius, -0.1 * radius],
-                [-0.5, 0.8 * radius, -0.1 * radius],
-                [wide, high],
-                [wide, high],
-            );
-            parts.push_pair(intake);
-        }
-        Kind::Propeller | Kind::Biplane => {
-            if kind == Kind::Propeller && draw.chance(0.35) {
-                let centre = add(on_wing(wing, 0.3, 0.0), [0.08, 0.0, 0.0]);
-                let path = [0.16, 0.1, -0.1, -0.34].map(|x| add(centre, [x, 0.0, 0.0]));
-                parts.push_pair(tube(&path, &[0.03, 0.06, 0.065, 0.02], SIDES));
-                propeller(draw, add(centre, [0.17, 0.0, 0.0]), true, parts);
-            } else {
-                propeller(draw, [1.0, 0.0, 0.0], false, parts);
-            }
-        }
-        Kind::Glider => {}
-    }
-}
-
-fn propeller(draw: &mut Draw, hub: Point, is_pair: bool, parts: &mut Parts) {
-    let num_blades = draw.whole(2, 4);
-    let long = draw.between(0.16, 0.24);
-    let start = draw.between(0.0, 1.0);
-    let mut push = |mesh: Mesh| if is_pair { parts.push_pair(mesh) } else { parts.push(mesh) };
-    push(ellipsoid(hub, [0.07, 0.035, 0.035]));
-    for blade in 0..num_blades {
-        let turn = std::f64::consts::TAU * (start + blade as f64 / num_blades as f64);
-        let (sine, cosine) = turn.sin_cos();
-        // Thin along x, wide across the blade's length in the plane of the disc.
-        let ring = |share: f64, wide: f64| -> Vec<Point> {
-            let centre = add(hub, [0.0, share * long * cosine, share * long * sine]);
-            [[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]]
-                .iter()
-                .map(|s| add(centre, [0.008 * s[0], -s[1] * wide * sine, s[1] * wide * cosine]))
-                .collect()
-        };
-        push(loft(&[ring(0.0, 0.012), ring(0.5, 0.024), ring(1.0, 0.012)]));
-    }
-}
-
 fn landing_gear(draw: &mut Draw, kind: Kind, radius: f64, wing: Surface, parts: &mut Parts) {
     let wheel = draw.between(0.035, 0.06);
     let ground = -radius - draw.between(0.12, 0.2);
     let side = draw.between(0.12, 0.22);
     let main = [wing.root[0] - 0.4 * wing.root_chord, side, ground + wheel];
-    parts.push_pair(super::solid::disc(main, wheel, 0.4 * wheel));
+    parts.push_pair(disc(main, wheel, 0.4 * wheel));
     parts.push_pair(rod([main[0], 0.5 * side.min(radius), -0.5 * radius], main, 0.015, 0.012));
     let nose = if matches!(kind, Kind::Biplane) || draw.chance(0.3) { -0.85 } else { 0.75 };
     let small = 0.7 * wheel;
     let front = [nose, 0.0, if nose > 0.0 { ground + small } else { -0.45 * radius }];
-    parts.push(super::solid::disc(front, small, 0.4 * small));
+    parts.push(disc(front, small, 0.4 * small));
     parts.push(rod([nose, 0.0, 0.0], front, 0.014, 0.012));
-}
-
-/// A jet engine's housing, its opening slightly drawn in.
-fn nacelle(centre: Point, radius: f64, long: f64) -> Mesh {
-    let profile = [(0.5, 0.82), (0.44, 0.98), (0.2, 1.0), (-0.2, 0.92), (-0.42, 0.68), (-0.5, 0.4)];
-    let path: Vec<Point> =
-        profile.iter().map(|&(x, _)| add(centre, [x * long, 0.0, 0.0])).collect();
-    let radii: Vec<f64> = profile.iter().map(|&(_, share)| share * radius).collect();
-    tube(&path, &radii, SIDES)
 }

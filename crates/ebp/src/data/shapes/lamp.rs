@@ -204,7 +204,8 @@ fn floor_lamp(draw: &mut Draw, parts: &mut Parts) {
     parts.append(shade(draw, top, lower, upper, shade_high));
     parts.push(rod([0.0, 0.0, high - 0.01], [0.0, 0.0, top], 0.008, 0.008));
     spokes(draw, top, upper, parts);
-    if draw.chance(0.25) {
+    // A tray around the pole; a tripod has its legs there.
+    if !is_tripod && draw.chance(0.25) {
         let z = draw.between(0.35, 0.55) * high;
         parts.push(plate(&outline(32, [0.2, 0.2], 2.0), z, z + 0.02, 0.004));
     }

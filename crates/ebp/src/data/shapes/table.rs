@@ -22,8 +22,14 @@ struct Frame {
 pub(super) fn table(draw: &mut Draw) -> Parts {
     let mut parts = Parts::default();
     let shape = draw.pick(&[(0.6, 0), (0.2, 1), (0.12, 2), (0.08, 3)], 0);
-    let is_low = draw.chance(0.3);
-    let high = if is_low { draw.between(0.3, 0.45) } else { draw.between(0.6, 0.8) };
+    let base = if shape == 0 {
+        draw.pick(&[(0.48, 0), (0.12, 1), (0.12, 2), (0.08, 3), (0.06, 4), (0.14, 5)], 0)
+    } else {
+        draw.pick(&[(0.5, 3), (0.3, 0), (0.1, 4), (0.1, 6)], 3)
+    };
+    // Coffee tables stand on legs, boards or a drum; what else a top stands on is at sitting height.
+    let is_low = matches!(base, 0 | 1 | 6) && draw.chance(0.35);
+    let high = if is_low { draw.between(0.3, 0.45) } else { draw.between(0.62, 0.8) };
     let wide = draw.between(0.35, 0.6);
     let long = if shape == 1 { wide } else { wide * draw.between(1.0, 2.2) };
     let thick = draw.between(0.02, 0.07);
@@ -40,11 +46,6 @@ pub(super) fn table(draw: &mut Draw) -> Parts {
         wood: draw.between(0.02, 0.05),
         is_round_top: shape != 0,
         is_round_wood: draw.chance(0.4),
-    };
-    let base = if frame.is_round_top {
-        draw.pick(&[(0.5, 3), (0.3, 0), (0.1, 4), (0.1, 6)], 3)
-    } else {
-        draw.pick(&[(0.48, 0), (0.12, 1), (0.12, 2), (0.08, 3), (0.06, 4), (0.14, 5)], 0)
     };
     match base {
         0 => legs(draw, &frame, &mut parts),

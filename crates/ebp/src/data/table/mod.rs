@@ -29,7 +29,7 @@ use crate::{Error, IndexedSet, Result};
 
 pub use columns::ColumnChoice;
 pub use locations::{Locations, parse_locations, read_locations};
-pub use write::{write_sets, write_table};
+pub use write::{quoted, write_sets, write_table};
 
 use columns::Columns;
 use records::{Record, Records};

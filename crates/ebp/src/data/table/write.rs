@@ -34,7 +34,7 @@ pub fn write_table(mut out: impl Write, header: &[&str], rows: &[f64]) -> Result
         return Err(Error::invalid(format!("rows[{index}]"), "finite", rows[index]));
     }
     let mut write = || -> io::Result<()> {
-        let names: Vec<String> = header.iter().map(|name| quote(name)).collect();
+        let names: Vec<String> = header.iter().map(|name| quoted(name)).collect();
         writeln!(out, "{}", names.join(","))?;
         for row in rows.chunks_exact(width) {
             writeln!(out, "{}", join(row))?;
@@ -68,7 +68,7 @@ pub fn write_sets(mut out: impl Write, sets: &[NamedSet]) -> Result<()> {
     let mut write = || -> io::Result<()> {
         writeln!(out, "set,{},{}", names("t", dims.0), names("x", dims.1))?;
         for NamedSet { name, set } in sets {
-            let name = quote(name);
+            let name = quoted(name);
             for i in 0..set.len() {
                 writeln!(out, "{name},{},{}", join(set.location(i)), join(set.value(i)))?;
             }
@@ -90,8 +90,14 @@ fn join(numbers: &[f64]) -> String {
     numbers.iter().map(|number| format!("{number:?}")).collect::<Vec<_>>().join(",")
 }
 
-/// In quotes where RFC 4180 asks for them, and where reading would trim.
-fn quote(text: &str) -> String {
+/// A cell's text: in quotes where RFC 4180 asks for them, and where reading would trim.
+///
+/// ```
+/// use ebp::data::table::quoted;
+///
+/// assert_eq!((quoted("pine"), quoted("a \"b\", c")), ("pine".into(), "\"a \"\"b\"\", c\"".into()));
+/// ```
+pub fn quoted(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.trim() == text
         && !text.contains(['"', ',', ';', '\t', '\n', '\r']);

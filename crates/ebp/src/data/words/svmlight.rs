@@ -1,4 +1,8 @@
-//! `label id:count id:count …`, a document a line, words counted from 1.
+//! `label id:count id:count …`, a document a line.
+//!
+//! Words are counted from 1, as svmlight does; a file that has a word 0 counts from 0, as
+//! scikit-learn's `dump_svmlight_file` does unless told otherwise. (A file from 0 in which word 0
+//! never occurs cannot be told apart: all its words are one too low, with no other harm.)
 
 use std::fmt::Write;
 
@@ -7,7 +11,8 @@ use crate::{Result, SetOffsets};
 
 use super::Bags;
 
-/// Reads documents with labels. Words are counted from 1 in the file and from 0 in the result.
+/// Reads documents with labels. Words are counted from 1 in the file, or from 0 if it has a word 0,
+/// and always from 0 in the result.
 ///
 /// ```
 /// use ebp::data::words::parse_svmlight;
@@ -26,25 +31,23 @@ pub fn parse_svmlight(bytes: &[u8], file: &str) -> Result<Bags> {
     let (mut words, mut counts, mut labels, mut ids) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut sizes = Vec::new();
-    let mut number = 0;
+    let (mut number, mut is_from_zero) = (0, false);
     while let Some(line) = lines.next_line()? {
         let mut parts = line.text.split_ascii_whitespace();
         let label = line.number(parts.next().unwrap_or_default())?;
         let before = words.len();
         for part in parts {
             let pair = part.split_once(':').and_then(|(word, count)| {
-                Some((word.parse::<u32>().ok()?.checked_sub(1)?, count.parse::<u32>().ok()?))
+                Some((word.parse::<u32>().ok()?, count.parse::<u32>().ok()?))
             });
-            match pair {
-                Some((_, 0)) => {}
-                Some((word, count)) => {
-                    words.push(word);
-                    counts.push(count);
-                }
-                None => {
-                    let expected = "`word:count`, whole numbers, words from 1";
-                    return Err(line.error(expected, format!("`{part}`")));
-                }
+            let Some((word, count)) = pair else {
+                let expected = "`word:count`, whole numbers";
+                return Err(line.error(expected, format!("`{part}`")));
+            };
+            is_from_zero |= word == 0;
+            if count > 0 {
+                words.push(word);
+                counts.push(count);
             }
         }
         if words.len() > before {
@@ -56,6 +59,11 @@ pub fn parse_svmlight(bytes: &[u8], file: &str) -> Result<Bags> {
     }
     if sizes.is_empty() {
         return Err(lines.at_end("a document such as `1 7:2 9:1`"));
+    }
+    if !is_from_zero {
+        for word in &mut words {
+            *word -= 1;
+        }
     }
     Ok(Bags { offsets: SetOffsets::from_sizes(sizes)?, words, counts, ids, labels })
 }

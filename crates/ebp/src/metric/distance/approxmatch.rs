@@ -149,7 +149,7 @@ impl Sweep<'_> {
             let point = x.point(index);
             let (mut matched, mut paid, mut reach) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
             for group in 0..y.num_blocks().div_ceil(BOXES) {
-                let boxes = squared_box_distances(dim, point, y, group);
+                let boxes = squared_box_distances(dim, point, y.boxes(group));
                 for block in group * BOXES..((group + 1) * BOXES).min(y.num_blocks()) {
                     let row = &mut state.row.as_chunks_mut::<LANES>().0[block];
                     let nearest = boxes[block % BOXES];

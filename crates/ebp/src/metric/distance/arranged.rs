@@ -16,12 +16,14 @@
     reason = "loops reach the machine's instruction set only when inlined into its function"
 )]
 
+mod boxes;
+
 use crate::{Error, Result};
+
+pub(super) use self::boxes::{BOXES, BoxEnds, Boxes};
 
 /// Points per block: two vectors of AVX-512, four of AVX2.
 pub(super) const LANES: usize = 16;
-/// Boxes that are tested at once.
-pub(super) const BOXES: usize = 8;
 
 /// A non-empty set of points with finite coordinates.
 ///
@@ -40,10 +42,8 @@ pub struct ArrangedCloud {
     lanes: Vec<f64>,
     /// `[slot][axis]`: the same points one by one, without the repetitions.
     points: Vec<f64>,
-    /// `[group][axis][BOXES]`: the least coordinate of each block; +∞ where there is no block.
-    low: Vec<f64>,
-    /// The same for the largest coordinate.
-    high: Vec<f64>,
+    /// The boxes of the blocks, then the boxes around groups of those, until one group is left.
+    levels: Vec<Boxes>,
     /// Mean of the points.
     centroid: Vec<f64>,
 }
@@ -78,19 +78,20 @@ impl ArrangedCloud {
     }
 
     fn from_arranged(dim: usize, rows: &[&[f64]]) -> Self {
-        let num_groups = rows.len().div_ceil(LANES).div_ceil(BOXES);
         let mut lanes = Vec::with_capacity(rows.len().next_multiple_of(LANES) * dim);
-        let mut low = vec![f64::INFINITY; num_groups * dim * BOXES];
-        let mut high = vec![f64::INFINITY; num_groups * dim * BOXES];
+        let mut boxes = Boxes::absent(dim, rows.len().div_ceil(LANES));
         for (block, members) in rows.chunks(LANES).enumerate() {
-            let place = block / BOXES * dim * BOXES + block % BOXES;
             for axis in 0..dim {
                 let lane = |lane: usize| members[lane.min(members.len() - 1)][axis];
                 lanes.extend((0..LANES).map(lane));
                 let column = members.iter().map(|row| row[axis]);
-                low[place + axis * BOXES] = column.clone().fold(f64::INFINITY, f64::min);
-                high[place + axis * BOXES] = column.fold(f64::NEG_INFINITY, f64::max);
+                let low = column.clone().fold(f64::INFINITY, f64::min);
+                boxes.set(block, axis, low, column.fold(f64::NEG_INFINITY, f64::max));
             }
+        }
+        let mut levels = vec![boxes];
+        while let Some(above) = levels.last().and_then(Boxes::above) {
+            levels.push(above);
         }
         let mut centroid = vec![0.0; dim];
         for row in rows {
@@ -102,7 +103,7 @@ impl ArrangedCloud {
             *sum /= rows.len() as f64;
         }
         let points = rows.iter().flat_map(|row| row.iter().copied()).collect();
-        Self { dim, num_points: rows.len(), lanes, points, low, high, centroid }
+        Self { dim, num_points: rows.len(), lanes, points, levels, centroid }
     }
 
     /// How many points.
@@ -146,12 +147,16 @@ impl ArrangedCloud {
         self.lanes[block * width..(block + 1) * width].as_chunks().0
     }
 
-    /// Lower and upper ends `[axis][box]` of a group of boxes.
+    /// The ends of a group of blocks' boxes.
     #[inline(always)]
-    pub(super) fn boxes(&self, group: usize) -> (&[[f64; BOXES]], &[[f64; BOXES]]) {
-        let width = self.dim * BOXES;
-        let range = group * width..(group + 1) * width;
-        (self.low[range.clone()].as_chunks().0, self.high[range].as_chunks().0)
+    pub(super) fn boxes(&self, group: usize) -> BoxEnds<'_> {
+        self.levels[0].group(group)
+    }
+
+    /// Boxes of blocks first, the one group around everything last.
+    #[inline(always)]
+    pub(super) fn levels(&self) -> &[Boxes] {
+        &self.levels
     }
 
     /// An error unless both clouds have points of the same dimension.

@@ -20,16 +20,18 @@
 
 mod approxmatch;
 mod arranged;
+mod brute_force;
 mod exact;
 mod exponential;
 mod nearest;
 mod search;
 mod sinkhorn;
+mod tree;
 
 use crate::{Error, Result};
 
 pub use self::arranged::ArrangedCloud;
-pub use self::nearest::{ChamferConvention, NearestNeighbours};
+pub use self::nearest::{ChamferConvention, NearestNeighbours, NearestSearch};
 
 /// How the earth mover's distance is computed; see the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +60,14 @@ impl EmdMethod {
             Self::Approxmatch => "approxmatch",
             Self::Squared => "squared",
             Self::Sinkhorn { .. } => "sinkhorn",
+        }
+    }
+
+    /// What is averaged: distances, or their squares.
+    pub fn convention(self) -> &'static str {
+        match self {
+            Self::Squared => "mean of squared distances",
+            _ => "mean of distances",
         }
     }
 

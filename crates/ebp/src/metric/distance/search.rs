@@ -1,8 +1,9 @@
 //! The cheapest points of a cloud, seen from a place x: ‖x − yⱼ‖ + pⱼ, with a price pⱼ on every
 //! point.
 //!
-//! Nearest neighbours are the case without prices. All searches here are exact; the boxes of the
-//! cloud only say which blocks need no look.
+//! All searches here are exact; the boxes of the cloud only say which blocks need no look. Nearest
+//! neighbours are the case without prices, and have searches of their own: [`tree`](super::tree)
+//! and [`brute_force`](super::brute_force).
 #![allow(
     clippy::inline_always,
     reason = "loops reach the machine's instruction set only when inlined into its function"
@@ -11,7 +12,7 @@
 
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 
-use super::arranged::{ArrangedCloud, BOXES, LANES};
+use super::arranged::{ArrangedCloud, BOXES, BoxEnds, LANES};
 
 /// No slot.
 const NOWHERE: usize = usize::MAX;
@@ -55,7 +56,7 @@ impl Prices {
 
 /// The least of N numbers, N a power of two, by halving.
 #[inline(always)]
-fn minimum<const N: usize>(values: &[f64; N]) -> f64 {
+pub(super) fn minimum<const N: usize>(values: &[f64; N]) -> f64 {
     let mut least = *values;
     let mut width = N / 2;
     while width > 0 {
@@ -122,7 +123,7 @@ impl TwoCheapest<'_> {
             self.look(dim, self.hints[1], &mut found);
         }
         for (group, least) in self.prices.least.as_chunks::<BOXES>().0.iter().enumerate() {
-            let squared = squared_box_distances(dim, self.x, self.cloud, group);
+            let squared = squared_box_distances(dim, self.x, self.cloud.boxes(group));
             let over = excess(&squared, least, found.second);
             if minimum(&over) >= 0.0 {
                 continue;
@@ -189,7 +190,7 @@ impl CheaperThan<'_> {
     #[inline(always)]
     fn find(self, dim: usize) {
         for (group, least) in self.prices.least.as_chunks::<BOXES>().0.iter().enumerate() {
-            let squared = squared_box_distances(dim, self.x, self.cloud, group);
+            let squared = squared_box_distances(dim, self.x, self.cloud.boxes(group));
             let over = excess(&squared, least, self.limit);
             if minimum(&over) >= 0.0 {
                 continue;
@@ -211,62 +212,6 @@ impl CheaperThan<'_> {
             }
         }
     }
-}
-
-/// The squared distance from every point of `from` to its nearest point of `to`.
-pub(super) struct Nearest<'a> {
-    pub(super) from: &'a ArrangedCloud,
-    pub(super) to: &'a ArrangedCloud,
-    /// One per point of `from`.
-    pub(super) squared: &'a mut [f64],
-}
-
-impl VectorLoop for Nearest<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        if self.to.dim() == 3 {
-            self.find(3);
-        } else {
-            let dim = self.to.dim();
-            self.find(dim);
-        }
-    }
-}
-
-impl Nearest<'_> {
-    #[inline(always)]
-    fn find(self, dim: usize) {
-        // Neighbours in space follow each other: what was near the last point is near this one.
-        let mut hint = 0;
-        for (slot, out) in self.squared.iter_mut().enumerate() {
-            (*out, hint) = nearest(dim, self.from.point(slot), self.to, hint);
-        }
-    }
-}
-
-/// The squared distance to the nearest point, and the block it stands in.
-#[inline(always)]
-fn nearest(dim: usize, x: &[f64], cloud: &ArrangedCloud, hint: usize) -> (f64, usize) {
-    let mut best = minimum(&squared_distances(dim, x, cloud.block(hint)));
-    let mut place = hint;
-    for group in 0..cloud.num_blocks().div_ceil(BOXES) {
-        let squared = squared_box_distances(dim, x, cloud, group);
-        if minimum(&squared) >= best {
-            continue;
-        }
-        for lane in 0..BOXES {
-            if squared[lane] < best {
-                let block = group * BOXES + lane;
-                let least = minimum(&squared_distances(dim, x, cloud.block(block)));
-                if least < best {
-                    (best, place) = (least, block);
-                }
-            }
-        }
-    }
-    (best, place)
 }
 
 /// Negative where √squared + price < limit, told without the root.
@@ -299,10 +244,8 @@ pub(super) fn squared_distances(dim: usize, x: &[f64], block: &[[f64; LANES]]) -
 pub(super) fn squared_box_distances(
     dim: usize,
     x: &[f64],
-    cloud: &ArrangedCloud,
-    group: usize,
+    (low, high): BoxEnds<'_>,
 ) -> [f64; BOXES] {
-    let (low, high) = cloud.boxes(group);
     let mut sums = [0.0; BOXES];
     for ((x, low), high) in x[..dim].iter().zip(&low[..dim]).zip(&high[..dim]) {
         for lane in 0..BOXES {

@@ -21,7 +21,7 @@ pub enum PosteriorPooling {
 }
 
 impl PosteriorPooling {
-    pub(super) fn poolings(self) -> &'static [Pooling] {
+    pub(in crate::process) fn poolings(self) -> &'static [Pooling] {
         match self {
             Self::Max => &[Pooling::Max],
             Self::Mean => &[Pooling::Mean],

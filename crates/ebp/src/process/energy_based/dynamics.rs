@@ -29,19 +29,24 @@ use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
 /// Where the draws live: what the energy needs to know of them beside their values.
-pub(super) struct Surroundings<'a> {
-    pub(super) energy: &'a Energy,
+pub(in crate::process) struct Surroundings<'a> {
+    pub(in crate::process) energy: &'a Energy,
     /// Parameters of f/τ, constants.
-    pub(super) parameters: &'a Tensor,
-    /// Location features of every draw, `[rows, features]`.
-    pub(super) locations: &'a Tensor,
-    pub(super) theta: &'a Tensor,
-    pub(super) offsets: &'a SetOffsets,
+    pub(in crate::process) parameters: &'a Tensor,
+    /// Location features of every draw, `[rows, features]`; `None` where there are none.
+    pub(in crate::process) locations: Option<&'a Tensor>,
+    /// s₀ of a Gaussian base measure, if u has one; leapfrog steps only.
+    pub(in crate::process) base_std_dev: Option<f32>,
+    pub(in crate::process) theta: &'a Tensor,
+    pub(in crate::process) offsets: &'a SetOffsets,
 }
 
 impl Surroundings<'_> {
     fn rows(&self, values: &Tensor) -> Result<Tensor> {
-        Ok(Tensor::cat(&[values, self.locations], 1)?)
+        match self.locations {
+            Some(locations) => Ok(Tensor::cat(&[values, locations], 1)?),
+            None => Ok(values.clone()),
+        }
     }
 
     fn batch<'a>(&'a self, elements: &'a Tensor) -> TensorBatch<'a> {
@@ -55,13 +60,13 @@ impl Surroundings<'_> {
 }
 
 /// Draws `[rows, d_x]` and their L, `[rows]`.
-pub(super) struct Moved {
-    pub(super) values: Tensor,
-    pub(super) log_density: Tensor,
+pub(in crate::process) struct Moved {
+    pub(in crate::process) values: Tensor,
+    pub(in crate::process) log_density: Tensor,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct DynamicsLayers {
+pub(in crate::process) struct DynamicsLayers {
     kind: Dynamics,
     num_steps: usize,
     clip: f64,
@@ -75,7 +80,7 @@ pub(super) struct DynamicsLayers {
 
 impl DynamicsLayers {
     /// `None` if no dynamics follow the flow.
-    pub(super) fn new(
+    pub(in crate::process) fn new(
         config: &SamplerConfig,
         value_dim: usize,
         group: &Parameters,
@@ -105,7 +110,7 @@ impl DynamicsLayers {
     }
 
     /// Moves draws of the flow; `log_density` is their log q₀.
-    pub(super) fn run(
+    pub(in crate::process) fn run(
         &self,
         surroundings: &Surroundings<'_>,
         values: &Tensor,
@@ -163,7 +168,11 @@ impl DynamicsLayers {
     ) -> Result<(Tensor, Tensor, Option<Tensor>)> {
         let value_dim = values.dim(1)?;
         #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-        let motion = Motion { clip: Clip::Elementwise(self.clip as f32), ..Motion::default() };
+        let motion = Motion {
+            clip: Clip::Elementwise(self.clip as f32),
+            base_std_dev: surroundings.base_std_dev,
+            ..Motion::default()
+        };
         let run = |values: &Tensor, momentum: &Tensor, step_sizes: &Tensor| {
             let rows = surroundings.rows(values)?;
             let batch = surroundings.batch(&rows);

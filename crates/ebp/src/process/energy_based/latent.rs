@@ -18,29 +18,29 @@ use crate::{IndexedSet, Result};
 
 /// Diagonal Gaussians over θ, one per set.
 #[derive(Clone, Debug)]
-pub(super) struct Gaussians {
+pub(in crate::process) struct Gaussians {
     /// μ, `[sets, k]`.
-    pub(super) mean: Tensor,
+    pub(in crate::process) mean: Tensor,
     /// log σ, `[sets, k]`.
-    pub(super) log_std_dev: Tensor,
+    pub(in crate::process) log_std_dev: Tensor,
 }
 
 impl Gaussians {
     /// N(0, I) for every set.
-    pub(super) fn standard(num_sets: usize, latent_dim: usize) -> Result<Self> {
+    pub(in crate::process) fn standard(num_sets: usize, latent_dim: usize) -> Result<Self> {
         let zeros = Tensor::zeros((num_sets, latent_dim), candle_core::DType::F32, &Device::Cpu)?;
         Ok(Self { mean: zeros.clone(), log_std_dev: zeros })
     }
 
     /// θ = μ + σ ξ, `[sets, k]`, differentiable with respect to μ and σ.
-    pub(super) fn draw(&self, stream: Stream) -> Result<Tensor> {
+    pub(in crate::process) fn draw(&self, stream: Stream) -> Result<Tensor> {
         let noise = normals(self.mean.dims2()?, stream)?;
         Ok((&self.mean + (self.log_std_dev.exp()? * noise)?)?)
     }
 
     /// KL(self ‖ prior) in nats, coordinate by coordinate, `[sets, k]`:
     /// log σ₀ − log σ + (σ² + (μ − μ₀)²) / (2 σ₀²) − ½.
-    pub(super) fn kl_terms(&self, prior: &Self) -> Result<Tensor> {
+    pub(in crate::process) fn kl_terms(&self, prior: &Self) -> Result<Tensor> {
         let log_ratio = (&prior.log_std_dev - &self.log_std_dev)?;
         let variance = (&self.log_std_dev * 2.0)?.exp()?;
         let precision = (&prior.log_std_dev * -2.0)?.exp()?;

@@ -11,11 +11,11 @@
 
 mod ade;
 mod config;
-mod dynamics;
-mod energy;
+pub(super) mod dynamics;
+pub(super) mod energy;
 mod features;
 mod importance;
-mod latent;
+pub(super) mod latent;
 mod learn;
 mod partition;
 mod predict;
@@ -40,6 +40,9 @@ use crate::{Error, Result};
 pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
 pub use predict::{EnergyBasedPredictive, PredictionRule};
 pub use sampler_config::{Dynamics, SamplerConfig};
+
+pub(super) use features::push_features;
+pub(super) use latent::Gaussians;
 
 /// An energy-based process over measurements, with its optimiser.
 #[derive(Debug)]
@@ -143,7 +146,11 @@ impl EnergyBasedProcess {
 }
 
 /// Multiplies a range of flat parameters.
-fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
+pub(super) fn scale_range(
+    parameters: &Var,
+    range: std::ops::Range<usize>,
+    scale: f32,
+) -> Result<()> {
     let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
     for weight in &mut flat[range] {
         *weight *= scale;

@@ -102,7 +102,8 @@ impl Sampler {
         let surroundings = Surroundings {
             energy,
             parameters: energy_parameters,
-            locations: &targets.repeated_locations(num_draws)?,
+            locations: Some(&targets.repeated_locations(num_draws)?),
+            base_std_dev: None,
             theta,
             offsets: &targets.repeated_offsets(num_draws)?,
         };

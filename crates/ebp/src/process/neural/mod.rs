@@ -12,6 +12,7 @@
 
 mod config;
 mod gaussian;
+mod hypotheses;
 mod model;
 mod network;
 mod paths;

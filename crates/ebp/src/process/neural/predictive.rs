@@ -37,7 +37,7 @@ impl<'a> NeuralPredictive<'a> {
     }
 
     /// The output laws `[count, m, d_x]` for `count` draws of z from `stream`.
-    fn laws(
+    pub(super) fn laws(
         &self,
         locations: &[f64],
         num_locations: usize,

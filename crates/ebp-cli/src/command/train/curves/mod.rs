@@ -12,7 +12,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ebp::point::{CpuBackend, PointBackend};
 use ebp::process::{EnergyBasedProcess, Learner};
 use ebp::train::{Evaluation, Regression, Step};
 use miette::miette;
@@ -23,6 +22,7 @@ use self::settings::EvaluationSettings;
 pub(crate) use self::settings::{Settings, preset_settings};
 use super::{TrainArguments, directory};
 use crate::config::Layers;
+use crate::device::{self, Device};
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
@@ -44,7 +44,8 @@ pub(super) fn run(
     let threads = start_threads(arguments.threads)?;
     threads.install(|| {
         let started = Instant::now();
-        let mut model = new_model(&settings, &data)?;
+        let device = device::open()?;
+        let mut model = new_model(&settings, &data, &device)?;
         let plan = TrainingPlan {
             directory: directory.clone(),
             existing: arguments.existing(),
@@ -52,7 +53,7 @@ pub(super) fn run(
             changeable: vec!["train.num_steps".into()],
             trainer: settings.train.clone(),
             seed: settings.seed,
-            device: "cpu".into(),
+            device: device.name,
             threads: rayon::current_num_threads(),
             evaluations: vec![evaluation(&settings, &data)?],
             numbers: data.numbers(),
@@ -72,14 +73,22 @@ pub(super) fn run(
 }
 
 /// The untrained model that the settings describe.
-pub(crate) fn new_model(settings: &Settings, data: &Data) -> Result<Regression, Failure> {
-    let process = new_process(settings, data)?;
+pub(crate) fn new_model(
+    settings: &Settings,
+    data: &Data,
+    device: &Device,
+) -> Result<Regression, Failure> {
+    let process = new_process(settings, data, device)?;
     Ok(Regression::new(Box::new(process), data.source()?, settings.tasks)?)
 }
 
 /// The untrained process that the settings describe.
-pub(crate) fn new_process(settings: &Settings, data: &Data) -> Result<EnergyBasedProcess, Failure> {
-    let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
+pub(crate) fn new_process(
+    settings: &Settings,
+    data: &Data,
+    device: &Device,
+) -> Result<EnergyBasedProcess, Failure> {
+    let backend = Arc::clone(&device.backend);
     let config = data.complete(settings.model.clone());
     Ok(EnergyBasedProcess::new(config, settings.seed, backend)?)
 }
@@ -141,7 +150,7 @@ impl TrainedModel {
         config.location_dim = standardiser.location_dim();
         config.value_dim = standardiser.value_dim();
         config.value_domain = value_domain;
-        let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
+        let backend = Device::cpu().backend;
         let mut process = EnergyBasedProcess::new(config, settings.seed, backend)?;
         process.restore(&loaded.checkpoint.state)?;
         process.use_average()?;

@@ -80,11 +80,7 @@ impl Outcome {
     /// Draws the learned density where it has two axes; where it went.
     pub(super) fn draw(&self, data: &Data, directory: &Path) -> Result<Option<PathBuf>, Failure> {
         let Some(figure) = self.figure(data)? else { return Ok(None) };
-        let folder = directory.join("plots");
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            Failure::Failed(miette::miette!("cannot create `{}`: {error}", folder.display()))
-        })?;
-        let path = folder.join("density.png");
+        let path = directory.join("plots").join("density.png");
         save(&figure.draw()?, &path)?;
         Ok(Some(path))
     }

@@ -7,10 +7,8 @@ mod data;
 mod outcome;
 mod settings;
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use ebp::point::{CpuBackend, PointBackend};
 use ebp::process::{SetEnergyConfig, SetEnergyProcess};
 use ebp::train::{Evaluation, SetTraining, Step};
 
@@ -19,6 +17,7 @@ use self::outcome::{Outcome, compare};
 use self::settings::Settings;
 use super::{TrainArguments, directory};
 use crate::config::Layers;
+use crate::device;
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
@@ -42,7 +41,7 @@ pub(super) fn run(
     start_threads(arguments.threads)?.install(|| {
         let started = Instant::now();
         let config = SetEnergyConfig { element_dim: data.dim, ..settings.model.clone() };
-        let process = SetEnergyProcess::new(config, settings.seed, &backend())?;
+        let process = SetEnergyProcess::new(config, settings.seed, &device::open()?.backend)?;
         let (num_sets, set_size) = (settings.data.num_sets, settings.data.set_size);
         let mut model = SetTraining::new(process, data.source.clone(), num_sets, set_size)?;
         let plan = TrainingPlan {
@@ -52,7 +51,7 @@ pub(super) fn run(
             changeable: vec!["train.num_steps".into()],
             trainer: settings.train.clone(),
             seed: settings.seed,
-            device: "cpu".into(),
+            device: device::open()?.name,
             threads: rayon::current_num_threads(),
             evaluations: vec![evaluation(&settings, &data)?],
             numbers: std::collections::BTreeMap::new(),
@@ -64,11 +63,6 @@ pub(super) fn run(
         outcome.draw(&directory)?;
         if arguments.json { outcome.print_json() } else { outcome.print_table(&directory) }
     })
-}
-
-/// Where everything large is computed.
-fn backend() -> Arc<dyn PointBackend> {
-    Arc::new(CpuBackend::new())
 }
 
 /// 1-NN accuracy and matching distance of a few sets on the way.

@@ -18,7 +18,8 @@ mod auction;
 mod polish;
 
 use super::arranged::ArrangedCloud;
-use super::search::{Nearest, Prices, Searcher, TwoCheapest};
+use super::search::{Prices, Searcher, TwoCheapest};
+use super::tree::TreeSearch;
 use auction::Auction;
 use polish::Polish;
 
@@ -152,7 +153,7 @@ impl<'a> Problem<'a> {
     /// The mean distance from an x to its nearest y.
     fn mean_nearest(&self) -> f64 {
         let mut squared = vec![0.0; self.rows.len()];
-        self.searcher.run(Nearest { from: self.rows, to: self.columns, squared: &mut squared });
+        self.searcher.run(TreeSearch { from: self.rows, to: self.columns, squared: &mut squared });
         squared.iter().map(|squared| squared.sqrt()).sum::<f64>() / squared.len() as f64
     }
 

@@ -1,0 +1,120 @@
+//! The settings of models of clouds.
+
+use clap::ValueEnum;
+use ebp::process::UnconditionalConfig;
+use ebp::train::TrainerConfig;
+use serde::{Deserialize, Serialize};
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CloudSettings {
+    /// `clouds`: what these settings are for.
+    pub(crate) kind: Kind,
+    /// Seed of all random numbers but the split.
+    pub(crate) seed: u64,
+    /// Clouds per step.
+    pub(crate) batch_size: usize,
+    /// Where the clouds come from.
+    pub(crate) data: CloudDataSettings,
+    /// How it is judged.
+    pub(crate) evaluation: CloudEvaluation,
+    /// The energy-based process.
+    pub(crate) model: UnconditionalConfig,
+    /// The loop.
+    pub(crate) train: TrainerConfig,
+}
+
+/// What settings are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// Sets of points without locations.
+    #[default]
+    Clouds,
+}
+
+/// Where the clouds come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CloudDataSettings {
+    /// Built-in shapes: airplane, chair, car, table, lamp or all; otherwise the path of a cache of
+    /// `ebp data import`, of a file with clouds or of a folder of such files.
+    pub(crate) source: String,
+    /// How many built-in shapes.
+    pub(crate) num_shapes: usize,
+    /// Points of each.
+    pub(crate) num_points: usize,
+    /// Sets that are not learned from, where the source has no splits of its own.
+    pub(crate) held_out: usize,
+    /// Seed of the split.
+    pub(crate) split_seed: u64,
+}
+
+/// How a model is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CloudEvaluation {
+    /// What is held out is looked at after so many steps.
+    pub(crate) every: u64,
+    /// At most so many held-out sets on the way and at the end, and as many samples.
+    pub(crate) num_sets: usize,
+    /// Points of each set that distances are measured with.
+    pub(crate) num_points: usize,
+    /// Where θ of samples comes from.
+    pub(crate) prior: PriorName,
+}
+
+/// Laws of θ to draw new sets from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PriorName {
+    /// N(0, I), as the model was trained
+    Standard,
+    /// A Gaussian fitted to the codes of the training sets: learned
+    Gaussian,
+    /// A flow fitted to the codes of the training sets: learned
+    Flow,
+}
+
+impl PriorName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Gaussian => "gaussian",
+            Self::Flow => "flow",
+        }
+    }
+}
+
+impl Default for CloudSettings {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Clouds,
+            seed: 1,
+            batch_size: 64,
+            data: CloudDataSettings::default(),
+            evaluation: CloudEvaluation::default(),
+            model: UnconditionalConfig::default(),
+            train: TrainerConfig { record_every: 20, ..TrainerConfig::default() },
+        }
+    }
+}
+
+impl Default for CloudDataSettings {
+    fn default() -> Self {
+        Self {
+            source: "chair".into(),
+            num_shapes: 900,
+            num_points: 2048,
+            held_out: 100,
+            split_seed: 1,
+        }
+    }
+}
+
+impl Default for CloudEvaluation {
+    fn default() -> Self {
+        Self { every: 2000, num_sets: 100, num_points: 2048, prior: PriorName::Gaussian }
+    }
+}

@@ -1,0 +1,256 @@
+//! Image completion: the energy-based process and its rivals, trained for the same time, their
+//! scores and their pictures.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::Args;
+use ebp::checkpoint::CheckpointStore;
+use ebp::nn::Step;
+use ebp::rng::Stream;
+use ebp::train::{Outcome as Ending, Session, Trainable, Trainer};
+use miette::miette;
+use serde::Serialize;
+
+use crate::command::train::pictures::{
+    Jury, Outcome, PictureData, ProcessName, Settings, Size, completion_mosaic, new_model,
+    preset_settings, score_table,
+};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output;
+use crate::picture::save;
+use crate::progress::Progress;
+use crate::threads::start_threads;
+
+/// Steps by which the time of a rival's step is measured.
+const TIMED_STEPS: u64 = 8;
+
+pub(super) const HELP: &str = "\
+The energy-based process is trained first; every rival then gets the same time. Held-out pictures
+are completed from the parts named below, with 20 draws of the latent each:
+
+  bits/dim       exact probability of the 256 levels per unknown pixel, by the mixture over draws;
+                 Gaussians get the integral of their density over a level's cell
+  joint          the same for all unknown pixels of a picture together (a bound)
+  by density     by the density at the dequantised value, as rivals are trained
+  best error     squared error of the best of all draws, values on [-1, 1]
+  diversity      variance over draws
+  agree          completions that a classifier takes for the digit that was there
+  where decided  the same where a classifier of upper halves is 95 % sure
+  kinds          different digits among the draws of a picture
+
+What is finished is kept in the folder: after an interruption the same command goes on.";
+
+/// Arguments of the experiments with pictures.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct CompletionArguments {
+    /// Folder or zip of the pictures [`completion` draws its own]
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+
+    /// Models, separated by commas
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "ebp-exact,cnp,np,anp"
+    )]
+    models: Vec<String>,
+
+    /// Change a setting of the preset, such as train.num_steps=500; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Folder of results, models and pictures [default: runs/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Forget what the folder holds and begin again
+    #[arg(long)]
+    force: bool,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
+    threads: Option<usize>,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Trains what is missing, then reports.
+pub(super) fn run(
+    arguments: &CompletionArguments,
+    preset: &str,
+    name: &str,
+) -> Result<(), Failure> {
+    let mut changes = vec![format!("seed={}", arguments.seed)];
+    if let Some(data) = &arguments.data {
+        let text = toml::Value::String(data.to_string_lossy().into_owned());
+        changes.push(format!("data.source={text}"));
+    }
+    changes.extend(arguments.set.iter().cloned());
+    let settings = preset_settings(preset, changes)?;
+    let models = arguments.models.iter().map(|name| parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
+    if arguments.force && out.is_dir() {
+        fs::remove_dir_all(&out).map_err(|error| Failure::cannot("remove", &out, &error))?;
+    }
+    fs::create_dir_all(&out).map_err(|error| Failure::cannot("create", &out, &error))?;
+    let threads = start_threads(arguments.threads)?;
+    threads.install(|| {
+        let data = PictureData::load(&settings.data)?;
+        let stop = interrupt::stop_flag()?;
+        let mut experiment =
+            Experiment { settings, data, out, is_quiet: arguments.quiet, jury: None };
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        for model in models {
+            let time = outcomes.first().map(|first| first.seconds);
+            outcomes.push(experiment.outcome(model, time, &stop)?);
+        }
+        if arguments.json {
+            #[derive(Serialize)]
+            struct Report<'a> {
+                experiment: &'a str,
+                outcomes: &'a [Outcome],
+            }
+            return output::print_json(&Report { experiment: name, outcomes: &outcomes });
+        }
+        let mut text = score_table(&outcomes);
+        for outcome in &outcomes {
+            text.push_str(&format!(
+                "\n{:<10} {:>6.0} s of training   {}",
+                outcome.model,
+                outcome.seconds,
+                experiment.picture(&outcome.model).display()
+            ));
+        }
+        text.push('\n');
+        output::print(&text)
+    })
+}
+
+fn parse(name: &str) -> Result<ProcessName, Failure> {
+    ProcessName::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
+        let known: Vec<_> = ProcessName::ALL.iter().map(|model| model.name()).collect();
+        Failure::Usage(miette!(
+            help = format!("known are: {}", known.join(", ")),
+            "there is no model `{name}` of pictures"
+        ))
+    })
+}
+
+struct Experiment {
+    settings: Settings,
+    data: PictureData,
+    out: PathBuf,
+    is_quiet: bool,
+    /// Trained when the first model is judged.
+    jury: Option<Option<Jury>>,
+}
+
+impl Experiment {
+    fn picture(&self, model: &str) -> PathBuf {
+        self.out.join(format!("{model}.png"))
+    }
+
+    /// What a model reaches, from its file or trained now.
+    fn outcome(
+        &mut self,
+        model: ProcessName,
+        time: Option<f64>,
+        stop: &AtomicBool,
+    ) -> Result<Outcome, Failure> {
+        let path = self.out.join(format!("{}.json", model.name()));
+        if let Some(found) = load(&path) {
+            return Ok(found);
+        }
+        let mut settings = Settings { process: model, ..self.settings.clone() };
+        if let (Some(seconds), true) = (time, model != ProcessName::Exact) {
+            settings.train.num_steps = self.steps_in(&settings, seconds)?;
+        }
+        let mut trained = new_model(&settings, &self.data)?;
+        let store = CheckpointStore::open(
+            self.out.join(model.name()).join("checkpoints"),
+            settings.train.num_kept,
+        )?;
+        let config = toml::to_string_pretty(&settings)
+            .map_err(|error| Failure::Failed(miette!("the settings cannot be written: {error}")))?;
+        let mut progress = Progress::new(self.is_quiet, Vec::new());
+        let session = Session {
+            store: Some(&store),
+            evaluations: Vec::new(),
+            observer: &mut progress,
+            stop: Some(stop),
+            config,
+            numbers: Size::of(&self.data.training).numbers(),
+        };
+        let started = Instant::now();
+        let trainer = Trainer::new(settings.train.clone(), settings.seed)?;
+        let ending = trainer.run(&mut trained, session)?;
+        if matches!(ending, Ending::Interrupted { .. }) || stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let mut process = trained.into_process();
+        process.use_average()?;
+        if self.jury.is_none() {
+            self.jury = Some(Jury::train(&self.settings.evaluation, &self.data)?);
+        }
+        let jury = self.jury.as_ref().and_then(Option::as_ref);
+        let outcome = Outcome::new(process.as_ref(), &settings, &self.data, jury, seconds)?;
+        let drawn = &settings.evaluation.drawn;
+        let mosaic = completion_mosaic(process.as_ref(), &self.data.test, drawn)?;
+        save(&mosaic.draw(), &self.picture(model.name()))?;
+        outcome.save(&path)?;
+        Ok(outcome)
+    }
+
+    /// How many steps fit into `seconds`, by the time of a few.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of steps")]
+    fn steps_in(&self, settings: &Settings, seconds: f64) -> Result<u64, Failure> {
+        let mut model = new_model(settings, &self.data)?;
+        let mut fastest = f64::INFINITY;
+        for number in 0..TIMED_STEPS {
+            let started = Instant::now();
+            model.step(&Step {
+                number,
+                num_steps: TIMED_STEPS,
+                stream: Stream::new(settings.seed, "timing").child(number),
+                learning_rate_factor: 1.0,
+            })?;
+            fastest = fastest.min(started.elapsed().as_secs_f64());
+        }
+        Ok(((seconds / fastest) as u64).max(1))
+    }
+}
+
+/// An outcome that was kept; a damaged file counts as none.
+fn load(path: &Path) -> Option<Outcome> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+impl Outcome {
+    /// Writes a temporary file first, so that a file with the right name is whole.
+    fn save(&self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::Failed(miette!("cannot write `{}`: {error}", path.display()))
+        };
+        let text = serde_json::to_vec_pretty(self).map_err(|error| failed(&error))?;
+        let temporary = path.with_extension("part");
+        fs::write(&temporary, text).map_err(|error| failed(&error))?;
+        fs::rename(&temporary, path).map_err(|error| failed(&error))
+    }
+}

@@ -1,0 +1,185 @@
+//! Generated clouds beside held-out ones, for one or several splits of the data.
+
+use clap::Args;
+use ebp::process::PointMethod;
+use serde::Serialize;
+
+use super::clouds::{CloudExperiment, Subject, keep_json};
+use crate::command::cloud_model::{
+    Generation, GenerationRow, PriorName, draw_rows, generation_table,
+};
+use crate::failure::Failure;
+use crate::output;
+use crate::threads::start_threads;
+
+const HELP: &str = "\
+One row per prior on θ, and the training sets in the place of samples, `oracle`, which is the best
+that a model can hope for. With several splits the model is trained for each, and a row is the mean
+with the standard deviation over splits. Chamfer distances are means of squares in the units of the
+data; for the divergence clouds are scaled into its ball of radius ½.
+
+Examples:
+  ebp reproduce generation
+  ebp reproduce generation --preset cloud --data modelnet10/chair.npy --splits 5
+  ebp reproduce generation --model runs/cloud";
+
+/// Arguments of `ebp reproduce generation`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct GenerationArguments {
+    #[command(flatten)]
+    pub(super) experiment: CloudExperiment,
+
+    /// How many splits into training and held-out sets
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::at_least_one)]
+    pub(super) splits: usize,
+}
+
+/// Means over splits.
+#[derive(Debug, Serialize)]
+struct Summary {
+    name: String,
+    /// Mean and standard deviation over splits, for each metric.
+    nna_cd: (f64, f64),
+    cov_cd: (f64, f64),
+    mmd_cd: (f64, f64),
+    jsd: Option<(f64, f64)>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    estimator: &'static str,
+    data: String,
+    held_out: usize,
+    points: usize,
+    jsd_scale: f64,
+    splits: Vec<Vec<GenerationRow>>,
+    summary: Vec<Summary>,
+    picture: String,
+}
+
+/// Trains, draws, measures and prints.
+pub(super) fn run(arguments: &GenerationArguments) -> Result<(), Failure> {
+    let report = start_threads(arguments.experiment.threads)?.install(|| measure(arguments))?;
+    keep_json(&arguments.experiment.file("generation.json")?, &report)?;
+    if arguments.experiment.json {
+        return output::print_json(&report);
+    }
+    let mut text = format!(
+        "{}: {} held-out clouds of {} points, estimator {}\n\n",
+        report.data, report.held_out, report.points, report.estimator
+    );
+    match report.splits.as_slice() {
+        [only] => text.push_str(&generation_table(only)),
+        _ => text.push_str(&summary_table(&report.summary)),
+    }
+    text.push_str(&format!("\npicture (held out, samples): {}\n", report.picture));
+    output::print(&text)
+}
+
+fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
+    let experiment = &arguments.experiment;
+    let mut splits = Vec::new();
+    let mut last = None;
+    for split in 1..=arguments.splits {
+        let (name, further) = match arguments.splits {
+            1 => ("model".to_owned(), Vec::new()),
+            _ => (format!("split-{split}"), vec![format!("data.split_seed={split}")]),
+        };
+        let subject = experiment.subject(&name, &further)?;
+        splits.push(rows(&subject)?);
+        last = Some(subject);
+    }
+    let Some(subject) = last else {
+        return Err(Failure::Usage(miette::miette!("at least one split is needed")));
+    };
+    let picture = experiment.file("generation.png")?;
+    let held_out = subject.raw(&subject.held_out());
+    let (samples, _) = subject.samples(PriorName::Gaussian, PointMethod::Annealed)?;
+    let first = |clouds: &[Vec<f32>]| clouds[..clouds.len().min(24)].to_vec();
+    let (held_out_shown, samples_shown) = (first(&held_out), first(&samples));
+    let sheet: Vec<&[Vec<f32>]> = held_out_shown[..held_out_shown.len().min(8)]
+        .chunks(8)
+        .chain(samples_shown.chunks(8))
+        .collect();
+    draw_rows(&picture, &sheet, subject.trained.dim())?;
+    let summary = summarise(&splits);
+    Ok(Report {
+        estimator: subject.trained.process.config().estimator.name(),
+        data: subject.trained.settings.data.source.clone(),
+        held_out: held_out.len(),
+        points: subject.trained.settings.evaluation.num_points,
+        jsd_scale: splits[0][0].scores.jsd_scale,
+        splits,
+        summary,
+        picture: picture.display().to_string(),
+    })
+}
+
+/// The rows of one model.
+pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
+    let references = subject.raw(&subject.held_out());
+    let num_points = subject.trained.settings.evaluation.num_points;
+    let row = |name: &str, clouds: &[Vec<f32>]| -> Result<GenerationRow, Failure> {
+        let dim = subject.trained.dim();
+        let scores = Generation::measure(clouds, &references, dim, num_points, 0)?;
+        Ok(GenerationRow { name: name.to_owned(), scores })
+    };
+    let mut rows = Vec::new();
+    for (name, prior, method) in [
+        ("flow prior", PriorName::Flow, PointMethod::Annealed),
+        ("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
+        ("gaussian prior, noise kept", PriorName::Gaussian, PointMethod::Langevin),
+        ("N(0, I)", PriorName::Standard, PointMethod::Annealed),
+    ] {
+        rows.push(row(name, &subject.samples(prior, method)?.0)?);
+    }
+    rows.push(row("oracle", &subject.oracle(0))?);
+    Ok(rows)
+}
+
+fn summarise(splits: &[Vec<GenerationRow>]) -> Vec<Summary> {
+    let rows = splits.first().map_or(0, Vec::len);
+    (0..rows)
+        .map(|row| {
+            let over = |get: fn(&Generation) -> f64| {
+                moments(splits.iter().map(|split| get(&split[row].scores)))
+            };
+            let jsds: Option<Vec<f64>> = splits.iter().map(|split| split[row].scores.jsd).collect();
+            Summary {
+                name: splits[0][row].name.clone(),
+                nna_cd: over(|scores| scores.nna_cd),
+                cov_cd: over(|scores| scores.cov_cd),
+                mmd_cd: over(|scores| scores.mmd_cd),
+                jsd: jsds.map(|jsds| moments(jsds.into_iter())),
+            }
+        })
+        .collect()
+}
+
+/// Mean and standard deviation (0 of a single number).
+fn moments(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    let numbers: Vec<f64> = numbers.collect();
+    let count = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / count;
+    let square: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
+    (mean, if numbers.len() > 1 { (square / (count - 1.0)).sqrt() } else { 0.0 })
+}
+
+fn summary_table(summary: &[Summary]) -> String {
+    let mut lines =
+        vec![["", "1-NNA-CD %", "COV-CD %", "MMD-CD ×10³", "JSD ×10²"].map(String::from).to_vec()];
+    let cell = |(mean, spread): (f64, f64), factor: f64| {
+        format!("{:.2} ± {:.2}", factor * mean, factor * spread)
+    };
+    for row in summary {
+        lines.push(vec![
+            row.name.clone(),
+            cell(row.nna_cd, 100.0),
+            cell(row.cov_cd, 100.0),
+            cell(row.mmd_cd, 1e3),
+            row.jsd.map_or("–".to_owned(), |jsd| cell(jsd, 100.0)),
+        ]);
+    }
+    output::table(&lines)
+}

@@ -1,0 +1,189 @@
+//! `ebp sample`: new clouds from a trained model.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use ebp::process::{DrawSettings, PointMethod};
+use ebp::rng::Stream;
+use serde::Serialize;
+
+use super::cloud_model::{PriorName, TrainedCloud, draw_rows, write_clouds};
+use crate::failure::Failure;
+use crate::output;
+use crate::threads::start_threads;
+
+const HELP: &str = "\
+Points are drawn by importance resampling on a grid, then moved by Langevin steps. `effective` is
+the number of independent points that the weights are worth, per set; more `--proposals` make it
+larger. `annealed` steps end without noise and give sharp surfaces; `langevin` keeps the noise;
+`mala` accepts or rejects every move, which makes the law of the points that of the model.
+
+Examples:
+  ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
+  ebp sample runs/shapes -n 8 --points 20000 -o chairs/ --ending ply --prior standard";
+
+/// Arguments of `ebp sample`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct SampleArguments {
+    /// Folder of a run
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+
+    /// How many clouds
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 16, value_parser = crate::args::at_least_one)]
+    count: usize,
+
+    /// Points of each
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = crate::args::at_least_one)]
+    points: usize,
+
+    /// A file ending in .npy for all, or a folder that gets a file each
+    #[arg(short, long, value_name = "PATH")]
+    out: Option<PathBuf>,
+
+    /// Format of the files in a folder
+    #[arg(long, value_name = "ENDING", default_value = "ply")]
+    ending: String,
+
+    /// A contact sheet [default: beside the output, or plots/samples.png in the model's folder]
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+
+    /// The law of θ
+    #[arg(long, value_enum, default_value_t = PriorName::Gaussian)]
+    prior: PriorName,
+
+    /// What moves points after resampling
+    #[arg(long, value_enum, default_value_t = MethodName::Annealed)]
+    method: MethodName,
+
+    /// How many steps of it
+    #[arg(long, value_name = "N", default_value_t = DrawSettings::default().num_steps)]
+    steps: usize,
+
+    /// The size of a step, in squared standard deviations of the data
+    #[arg(long, value_name = "X", default_value_t = DrawSettings::default().step_size)]
+    step_size: f32,
+
+    /// Proposals per point
+    #[arg(long, value_name = "N", default_value_t = DrawSettings::default().proposals_per_point, value_parser = crate::args::at_least_one)]
+    proposals: usize,
+
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
+    threads: Option<usize>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What moves points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum MethodName {
+    Annealed,
+    Langevin,
+    Mala,
+}
+
+impl From<MethodName> for PointMethod {
+    fn from(name: MethodName) -> Self {
+        match name {
+            MethodName::Annealed => Self::Annealed,
+            MethodName::Langevin => Self::Langevin,
+            MethodName::Mala => Self::Mala,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    estimator: &'static str,
+    prior: &'static str,
+    sets: usize,
+    points: usize,
+    method: MethodName,
+    seconds: f64,
+    num_proposals: usize,
+    effective_proposals: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acceptance: Option<f64>,
+    out: Option<String>,
+    picture: String,
+}
+
+/// Most clouds of a contact sheet, and how many of them in a row.
+const MOST_DRAWN: usize = 64;
+const COLUMNS: usize = 8;
+
+/// Draws, writes and reports.
+pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
+    start_threads(arguments.threads)?.install(|| draw(arguments))
+}
+
+fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
+    let trained = TrainedCloud::load(&arguments.model)?;
+    let settings = DrawSettings {
+        method: arguments.method.into(),
+        num_steps: arguments.steps,
+        step_size: arguments.step_size,
+        proposals_per_point: arguments.proposals,
+        ..DrawSettings::default()
+    };
+    let stream = Stream::new(arguments.seed, "sample");
+    let started = Instant::now();
+    let theta = trained.draw_latents(arguments.prior, arguments.count, stream.child(0))?;
+    let (clouds, found) =
+        trained.draw_clouds(&theta, arguments.points, &settings, stream.child(1))?;
+    let seconds = started.elapsed().as_secs_f64();
+    if let Some(path) = &arguments.out {
+        write_clouds(path, &clouds, trained.dim(), &arguments.ending)?;
+    }
+    let picture = arguments.picture.clone().unwrap_or_else(|| match &arguments.out {
+        Some(path) if path.is_dir() => path.join("clouds.png"),
+        Some(path) => path.with_extension("png"),
+        None => arguments.model.join("plots").join("samples.png"),
+    });
+    let shown: Vec<&[Vec<f32>]> = clouds[..clouds.len().min(MOST_DRAWN)].chunks(COLUMNS).collect();
+    draw_rows(&picture, &shown, trained.dim())?;
+    let report = Report {
+        model: arguments.model.display().to_string(),
+        estimator: trained.process.config().estimator.name(),
+        prior: arguments.prior.name(),
+        sets: clouds.len(),
+        points: arguments.points,
+        method: arguments.method,
+        seconds,
+        num_proposals: found.num_proposals,
+        effective_proposals: found.effective_proposals,
+        acceptance: found.acceptance,
+        out: arguments.out.as_ref().map(|path| path.display().to_string()),
+        picture: picture.display().to_string(),
+    };
+    if arguments.json {
+        return output::print_json(&report);
+    }
+    let acceptance =
+        report.acceptance.map_or(String::new(), |a| format!(", {:.0} % accepted", 100.0 * a));
+    let text = format!(
+        "{} clouds of {} points in {:.1} s, prior {}\n\
+         {:.0} of {} proposals effective per set{acceptance}\n\
+         picture: {}\n",
+        report.sets,
+        report.points,
+        report.seconds,
+        report.prior,
+        report.effective_proposals,
+        report.num_proposals,
+        report.picture
+    );
+    output::print(&text)
+}

@@ -1,0 +1,147 @@
+//! `ebp score`: how likely clouds and their points are under a trained model.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ebp::data::npy::{Array, Precision, write_npy};
+use ebp::rng::Stream;
+use serde::Serialize;
+
+use super::cloud_model::{TrainedCloud, read_inputs, sets};
+use crate::failure::Failure;
+use crate::output;
+use crate::threads::start_threads;
+
+const HELP: &str = "\
+`energy` is the mean of −u over the points of a set, without the normaliser: low is likely. `log p`
+is the log-likelihood per point in the units of the data, with θ ~ N(0, I) integrated out by
+importance sampling from the posterior and the normaliser by importance sampling on a grid; its
+standard error contains both. `worst` is the smallest log density of a point at the set's own θ and
+the number of that point.
+
+Examples:
+  ebp score runs/shapes chair.ply lamp.ply
+  ebp score runs/shapes scans/ --points points.npy --json";
+
+/// Arguments of `ebp score`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ScoreArguments {
+    /// Folder of a run
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+
+    /// Files, folders or caches of clouds
+    #[arg(value_name = "SETS", required = true)]
+    sets: Vec<PathBuf>,
+
+    /// Write the log density of every point of all sets, one after the other, as one array
+    #[arg(long, value_name = "FILE")]
+    points: Option<PathBuf>,
+
+    /// Draws of θ per set
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::args::at_least_one)]
+    draws: usize,
+
+    /// Proposals for each normaliser
+    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = crate::args::at_least_one)]
+    proposals: usize,
+
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
+    threads: Option<usize>,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is said about a set.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    points: usize,
+    energy: f64,
+    /// Nats per point, in the units of the data.
+    log_likelihood: f64,
+    std_error: f64,
+    kl: f64,
+    worst_log_density: f64,
+    worst_point: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    estimator: &'static str,
+    draws: usize,
+    proposals: usize,
+    sets: Vec<Row>,
+}
+
+/// Scores and prints.
+pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
+    let report = start_threads(arguments.threads)?.install(|| measure(arguments))?;
+    if arguments.json {
+        return output::print_json(&report);
+    }
+    let mut lines = vec![
+        ["set", "points", "energy", "log p / point", "KL", "worst", "point"]
+            .map(String::from)
+            .to_vec(),
+    ];
+    for row in &report.sets {
+        lines.push(vec![
+            row.name.clone(),
+            row.points.to_string(),
+            format!("{:.3}", row.energy),
+            format!("{:.3} ± {:.3}", row.log_likelihood, row.std_error),
+            format!("{:.1}", row.kl),
+            format!("{:.2}", row.worst_log_density),
+            row.worst_point.to_string(),
+        ]);
+    }
+    output::print(&output::table(&lines))
+}
+
+fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
+    let trained = TrainedCloud::load(&arguments.model)?;
+    let clouds = read_inputs(&arguments.sets, &trained)?;
+    let stream = Stream::new(arguments.seed, "score");
+    let scores =
+        trained.process.score(&sets(&clouds), arguments.draws, arguments.proposals, stream)?;
+    // Densities of data are those of standardised points over scaleᵈ.
+    let shift = trained.dim() as f64 * f64::from(trained.scale.affine.scale).ln();
+    if let Some(path) = &arguments.points {
+        #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
+        let all: Vec<f32> =
+            scores.iter().flat_map(|s| s.log_densities.iter().map(|x| x - shift as f32)).collect();
+        write_npy(path, &Array::new(vec![all.len()], all)?, Precision::Single)?;
+    }
+    let rows = scores.iter().zip(clouds.names()).map(|(score, name)| {
+        let n = score.energies.len() as f64;
+        let points = score.log_densities.iter().enumerate();
+        let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
+        Row {
+            name: name.clone(),
+            points: score.energies.len(),
+            energy: score.mean_energy(),
+            log_likelihood: score.log_likelihood.value / n - shift,
+            std_error: score.log_likelihood.std_error / n,
+            kl: score.kl,
+            worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x) - shift),
+            worst_point: worst.map_or(0, |(point, _)| point),
+        }
+    });
+    Ok(Report {
+        model: arguments.model.display().to_string(),
+        estimator: trained.process.config().estimator.name(),
+        draws: arguments.draws,
+        proposals: arguments.proposals,
+        sets: rows.collect(),
+    })
+}

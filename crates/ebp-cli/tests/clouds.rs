@@ -1,0 +1,172 @@
+//! `ebp train shapes`, `sample`, `score`, `denoise`, `encode` and `reproduce` as a user meets them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A model so small that a step takes a millisecond.
+const TINY: [&str; 24] = [
+    "--set",
+    "data.num_shapes=12",
+    "--set",
+    "data.num_points=80",
+    "--set",
+    "data.held_out=4",
+    "--set",
+    "evaluation.num_sets=4",
+    "--set",
+    "evaluation.num_points=60",
+    "--set",
+    "model.encoder_widths=[8, 12]",
+    "--set",
+    "model.energy_widths=[12]",
+    "--set",
+    "model.latent_dim=3",
+    "--set",
+    "model.num_proposals=40",
+    "--set",
+    "batch_size=3",
+    "--set",
+    "train.num_steps=4",
+    "--set",
+    "evaluation.every=2",
+];
+
+fn ebp(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ebp"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
+}
+
+fn good(folder: &Path, arguments: &[&str]) -> String {
+    let output = ebp(folder, arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&good(folder, arguments)).expect("JSON")
+}
+
+#[test]
+fn a_model_of_shapes_is_trained_and_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let train: Vec<&str> =
+        ["train", "shapes", "--out", "run", "--quiet", "--json"].into_iter().chain(TINY).collect();
+    let outcome = json(path, &train);
+    assert_eq!(outcome["estimator"], "importance");
+    assert!(outcome["held_out_nats"].as_f64().is_some_and(f64::is_finite));
+    assert_eq!(outcome["rows"].as_array().map(Vec::len), Some(2));
+    assert!(path.join("run/plots/clouds.png").exists() && path.join("run/codes.npy").exists());
+
+    for prior in ["gaussian", "standard"] {
+        let sampled = json(
+            path,
+            &[
+                "sample", "run", "-n", "2", "--points", "70", "-o", "x.npy", "--prior", prior,
+                "--json",
+            ],
+        );
+        assert_eq!(sampled["sets"], 2);
+        assert!(sampled["effective_proposals"].as_f64().is_some_and(|effective| effective > 10.0));
+    }
+    assert!(path.join("x.png").exists());
+    let again = fs::read(path.join("x.npy")).expect("samples");
+    good(
+        path,
+        &[
+            "sample",
+            "run",
+            "-n",
+            "2",
+            "--points",
+            "70",
+            "-o",
+            "y.npy",
+            "--prior",
+            "standard",
+            "--threads",
+            "1",
+        ],
+    );
+    assert_eq!(again, fs::read(path.join("y.npy")).expect("samples"), "same seed, same bytes");
+    good(path, &["sample", "run", "-n", "2", "--points", "9", "-o", "many", "--method", "mala"]);
+    assert!(path.join("many/00001.ply").exists());
+
+    let scored = json(
+        path,
+        &[
+            "score",
+            "run",
+            "x.npy",
+            "many",
+            "--proposals",
+            "500",
+            "--draws",
+            "2",
+            "--points",
+            "p.npy",
+            "--json",
+        ],
+    );
+    assert_eq!(scored["sets"].as_array().map(Vec::len), Some(4));
+    assert!(scored["sets"][0]["std_error"].as_f64().is_some_and(|error| error > 0.0));
+
+    good(
+        path,
+        &["denoise", "run", "many/00000.ply", "-o", "clean.ply", "--steps", "2", "--noise", "0.02"],
+    );
+    assert!(path.join("clean.ply").exists());
+    let text = good(path, &["encode", "run", "x.npy", "-o", "f.npy", "--labels", "labels.txt"]);
+    assert!(text.contains("2 clouds, 12 features"), "{text}");
+    assert_eq!(fs::read_to_string(path.join("labels.txt")).expect("labels"), "x\nx\n");
+
+    let refused = ebp(path, &["sample", "nowhere"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn experiments_on_clouds_print_their_tables() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let with = |name: &'static str, further: &[&'static str]| -> Vec<&'static str> {
+        ["reproduce", name, "--out", "r", "--quiet"]
+            .into_iter()
+            .chain(TINY)
+            .chain(further.iter().copied())
+            .collect()
+    };
+    let table = good(path, &with("denoising", &["--steps", "2"]));
+    assert!(table.contains("everywhere"), "{table}");
+    let report = json(path, &with("energies", &["--json"]));
+    assert!(report["overlap"].as_f64().is_some_and(|overlap| (0.0..=1.0).contains(&overlap)));
+    for file in ["denoising.png", "energies.png", "energies.json", "model/codes.npy"] {
+        assert!(path.join("r").join(file).exists(), "{file}");
+    }
+    let rows = json(
+        path,
+        &with(
+            "ablation",
+            &[
+                "--variants",
+                "ade-flow,score-matching",
+                "--json",
+                "--set",
+                "model.sampler.num_draws=20",
+            ],
+        ),
+    );
+    let names: Vec<_> =
+        rows.as_array().expect("rows").iter().map(|row| row["variant"].as_str()).collect();
+    assert_eq!(names, [Some("score-matching"), Some("ade-flow"), Some("ade-flow, sampler")]);
+    let refused = ebp(path, &with("ablation", &["--variants", "nothing"]));
+    assert_eq!(refused.status.code(), Some(2));
+    let table = good(path, &with("table2", &["--folds", "2", "--set", "data.num_shapes=20"]));
+    assert!(table.contains("untrained"), "{table}");
+}

@@ -1,0 +1,246 @@
+//! Exact log-probabilities on a finite alphabet.
+//!
+//! ```text
+//! log p(x) = f_x − log Σ_k exp f_k,    ∂ log p(x) / ∂f_k = 1[k = x] − p(k)
+//! ```
+//!
+//! The sum runs over every symbol, so Z is no estimate. Rows are worked on in parallel, each by
+//! one thread, and nothing but one number per row is kept for the backward pass.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
+
+use candle_core::Tensor;
+use rayon::prelude::*;
+
+use super::host::{HostView, Reversal, Reverse, checked, empty, record};
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
+use crate::{Error, Result};
+
+/// Rows per piece of work.
+const CHUNK: usize = 64;
+/// Lanes of a vector loop.
+const LANES: usize = 16;
+
+/// log p of the symbol that stands in each row, under the softmax of the row's log potentials.
+///
+/// # Shapes
+///
+/// `potentials`: `[rows, alphabet]`, `symbols`: `[rows]`; the result is `[rows]`.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if a shape does not fit or a symbol is not in the alphabet,
+/// [`Error::NonFinite`] if a potential is not finite.
+pub fn categorical_log_mass(potentials: &Tensor, symbols: &[u32]) -> Result<Tensor> {
+    let size = potentials.dims().last().copied().unwrap_or(0);
+    let potentials = checked("potentials", potentials, &[symbols.len(), size])?;
+    if let Some(found) = symbols.iter().find(|symbol| **symbol as usize >= size) {
+        return Err(Error::invalid("symbols", format!("below {size}"), found));
+    }
+    let values = HostView::new("potentials", &potentials)?;
+    let result = log_masses(&values, size, symbols);
+    crate::error::check_finite(
+        "log mass",
+        &result,
+        "the network that made the potentials diverged",
+    )?;
+    drop(values);
+    let nothing = empty(0)?;
+    let reverse = ReverseLogMass { symbols: symbols.to_vec(), size };
+    record(result, symbols.len(), [&potentials, &nothing, &nothing], reverse)
+}
+
+/// log p of one symbol per row of `size` potentials.
+fn log_masses(potentials: &[f32], size: usize, symbols: &[u32]) -> Vec<f32> {
+    let vectoriser = Vectoriser::new();
+    let mut result = vec![0.0; symbols.len()];
+    result
+        .par_chunks_mut(CHUNK)
+        .zip(symbols.par_chunks(CHUNK))
+        .zip(potentials.par_chunks(CHUNK * size))
+        .for_each(|((out, symbols), rows)| {
+            for ((out, &symbol), row) in out.iter_mut().zip(symbols).zip(rows.chunks_exact(size)) {
+                let (largest, sum) = vectoriser.run(LogSum(row));
+                // The chosen term alone, before the sum, so that a certain symbol gets exactly 0.
+                *out = (row[symbol as usize] - largest) - sum.ln();
+            }
+        });
+    result
+}
+
+/// Turns rows of potentials into probabilities, in place.
+pub(crate) fn softmax_rows(rows: &mut [f32], size: usize) {
+    let vectoriser = Vectoriser::new();
+    rows.par_chunks_mut(CHUNK * size).for_each(|rows| {
+        for row in rows.chunks_exact_mut(size) {
+            let (largest, sum) = vectoriser.run(LogSum(row));
+            let log_partition = largest + sum.ln();
+            vectoriser.run(Exponentials { row, log_partition });
+        }
+    });
+}
+
+struct ReverseLogMass {
+    symbols: Vec<u32>,
+    size: usize,
+}
+
+impl Reverse for ReverseLogMass {
+    fn name(&self) -> &'static str {
+        "categorical-log-mass"
+    }
+
+    fn reverse(&self, reversal: &Reversal<'_>) -> Result<[Option<Vec<f32>>; 3]> {
+        let size = self.size;
+        let mut gradient = reversal.arguments[0].to_vec();
+        let vectoriser = Vectoriser::new();
+        gradient.par_chunks_mut(CHUNK * size).enumerate().for_each(|(chunk, rows)| {
+            for (index, row) in rows.chunks_exact_mut(size).enumerate() {
+                let index = chunk * CHUNK + index;
+                let (symbol, cotangent) = (self.symbols[index] as usize, reversal.cotangent[index]);
+                // log Z = f_x − log p(x)
+                let log_partition = row[symbol] - reversal.result[index];
+                vectoriser.run(Exponentials { row, log_partition });
+                for share in row.iter_mut() {
+                    *share *= -cotangent;
+                }
+                row[symbol] += cotangent;
+            }
+        });
+        Ok([Some(gradient), None, None])
+    }
+}
+
+/// The largest of a row, and Σ exp(f − largest).
+struct LogSum<'a>(&'a [f32]);
+
+impl VectorLoop for LogSum<'_> {
+    type Output = (f32, f32);
+
+    #[inline(always)]
+    fn run(self) -> (f32, f32) {
+        let (whole, rest) = self.0.as_chunks::<LANES>();
+        let mut lanes = [f32::NEG_INFINITY; LANES];
+        for block in whole {
+            for lane in 0..LANES {
+                lanes[lane] = lanes[lane].max(block[lane]);
+            }
+        }
+        let largest = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max);
+        let mut sums = [0.0; LANES];
+        for block in whole {
+            for lane in 0..LANES {
+                sums[lane] += exponential(block[lane] - largest);
+            }
+        }
+        let sum =
+            sums.iter().sum::<f32>() + rest.iter().map(|f| exponential(f - largest)).sum::<f32>();
+        // A row with NaN has no largest; the sum says so.
+        (largest, if sum >= 1.0 { sum } else { f32::NAN })
+    }
+}
+
+/// f ← exp(f − log Z).
+struct Exponentials<'a> {
+    row: &'a mut [f32],
+    log_partition: f32,
+}
+
+impl VectorLoop for Exponentials<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (whole, rest) = self.row.as_chunks_mut::<LANES>();
+        for block in whole {
+            for value in block {
+                *value = exponential(*value - self.log_partition);
+            }
+        }
+        for value in rest {
+            *value = exponential(*value - self.log_partition);
+        }
+    }
+}
+
+/// Below this eˣ is taken as 0.
+const LEAST: f32 = -87.0;
+/// 1.5 · 2²³: adding it rounds to a whole number, which then stands in the lowest bits.
+const ROUND: f32 = 12_582_912.0;
+/// ln 2 in two parts; k times the first is exact.
+const LN_2_HIGH: f32 = 0.693_359_4;
+const LN_2_LOW: f32 = -2.121_944_4e-4;
+
+/// eˣ for x up to 80: x = k ln 2 + r, eˣ = 2ᵏ (1 + r + … + r⁶/6!), to 2·10⁻⁷ of the value.
+#[inline(always)]
+fn exponential(x: f32) -> f32 {
+    let clamped = if x > LEAST { x } else { LEAST };
+    let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
+    let k = shifted - ROUND;
+    let r = (clamped - k * LN_2_HIGH) - k * LN_2_LOW;
+    let mut series = 1.0 / 720.0;
+    for coefficient in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        series = series * r + coefficient;
+    }
+    // 2ᵏ: the exponent's bits are k + 127.
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    if x > LEAST { series * power } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::{Device, Var};
+
+    use super::*;
+    use crate::rng::Stream;
+
+    #[test]
+    fn the_exponential_is_exact_to_single_precision() {
+        for step in -8600..800 {
+            let x = step as f32 * 0.01;
+            let (found, expected) = (f64::from(exponential(x)), f64::from(x).exp());
+            assert!((found / expected - 1.0).abs() < 5e-7, "{x}: {found} {expected}");
+        }
+        assert_eq!(exponential(-100.0).to_bits(), 0);
+        assert_eq!(exponential(0.0).to_bits(), 1.0_f32.to_bits());
+    }
+
+    /// Masses sum to one, and gradients are those of finite differences, for alphabets that do and
+    /// do not fill whole vectors.
+    #[test]
+    fn masses_are_normalised_and_have_the_right_gradient() {
+        for size in [1_u32, 2, 16, 37, 256] {
+            let mut row = vec![0.0; size as usize];
+            Stream::new(3, "row").fill_normal(0, 0, &mut row);
+            let rows = row.repeat(size as usize);
+            let symbols: Vec<u32> = (0..size).collect();
+            let shape = (size as usize, size as usize);
+            let variable = Var::from_vec(rows, shape, &Device::Cpu).unwrap();
+            let masses = categorical_log_mass(&variable, &symbols).unwrap();
+            let total: f64 =
+                masses.to_vec1::<f32>().unwrap().iter().map(|m| f64::from(*m).exp()).sum();
+            assert!((total - 1.0).abs() < 1e-5, "{size}: {total}");
+            let gradient = masses.sum_all().unwrap().backward().unwrap();
+            let gradient = gradient.get(&variable).unwrap().to_vec2::<f32>().unwrap();
+            for (x, row_gradient) in gradient.iter().enumerate() {
+                for (k, found) in row_gradient.iter().enumerate() {
+                    let p = f64::from(masses.to_vec1::<f32>().unwrap()[k]).exp();
+                    let expected = f64::from(u8::from(k == x)) - p;
+                    assert!((f64::from(*found) - expected).abs() < 1e-5);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_symbols_and_potentials_are_refused() {
+        let rows = Tensor::new(&[[0.0_f32, 1.0]], &Device::Cpu).unwrap();
+        let message = categorical_log_mass(&rows, &[2]).unwrap_err().to_string();
+        assert_eq!(message, "`symbols` must be below 2, found 2");
+        assert!(categorical_log_mass(&rows, &[0, 1]).is_err());
+        let rows = Tensor::new(&[[f32::NAN, 1.0]], &Device::Cpu).unwrap();
+        assert!(categorical_log_mass(&rows, &[1]).is_err());
+    }
+}

@@ -1,0 +1,481 @@
+//! The GPU: its context, its compiled kernels, its memory and its matrix products.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::cublas::{CudaBlas, result as blas, sys as blas_sys};
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError,
+    LaunchConfig, ValidAsZeroBits, sys,
+};
+use cudarc::nvrtc::{self, CompileOptions};
+
+use super::staging::Staging;
+use super::{Precision, fused};
+use crate::{Error, Result};
+
+/// Stands before every other source.
+pub(super) const COMMON: &str = include_str!("common.cu");
+const SOURCE: &str = include_str!("kernels.cu");
+
+/// The kernels of `kernels.cu`, by name.
+macro_rules! kernels {
+    ($($name:ident),* $(,)?) => {
+        /// Compiled kernels.
+        #[derive(Debug)]
+        pub(super) struct Kernels { $(pub(super) $name: CudaFunction,)* }
+
+        impl Kernels {
+            fn load(context: &Arc<CudaContext>) -> Result<Self> {
+                let module = compile(context, &[COMMON, SOURCE].concat(), &[])?;
+                Ok(Self { $($name: module
+                    .load_function(stringify!($name))
+                    .map_err(|error| driver("load a kernel", error))?,)* })
+            }
+        }
+    };
+}
+
+kernels!(
+    activate,
+    first_layer,
+    scalar_output,
+    scalar_output_backward,
+    multiply,
+    product,
+    first_layer_backward,
+    second_order,
+    set_sums,
+    set_dots,
+    column_sums,
+    name_sets,
+    spread,
+    pool_max,
+    scatter,
+    candidate_rows,
+    log_sum_exp,
+    candidate_weights,
+    gather_shared,
+    normals,
+    drift_only,
+    langevin_step,
+    leapfrog_step,
+    moving,
+);
+
+/// One GPU, ready to compute.
+pub(super) struct Device {
+    pub(super) context: Arc<CudaContext>,
+    pub(super) stream: Arc<CudaStream>,
+    pub(super) kernels: Kernels,
+    blas: CudaBlas,
+    pub(super) precision: Precision,
+    /// Kernels of dynamics, by the widths they are compiled for.
+    pub(super) fused: RefCell<fused::Cache>,
+    staging: RefCell<Staging>,
+    /// Multiprocessors.
+    pub(super) num_processors: usize,
+    /// Bytes that one operation may hold at once; larger batches go in chunks of rows.
+    pub(super) budget: usize,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Device {{ ordinal: {} }}", self.context.ordinal())
+    }
+}
+
+/// Numbers in the GPU's memory.
+#[derive(Debug)]
+pub(super) struct Buffer<T = f32> {
+    /// Frees the memory when dropped.
+    _owner: Option<CudaSlice<T>>,
+    pointer: u64,
+    length: usize,
+}
+
+impl<T> Buffer<T> {
+    /// An absent array: kernels see a null pointer.
+    pub(super) fn none() -> Self {
+        Self { _owner: None, pointer: 0, length: 0 }
+    }
+
+    /// The address of entry `index`.
+    pub(super) fn at(&self, index: usize) -> u64 {
+        self.pointer + (index * size_of::<T>()) as u64
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+}
+
+/// A matrix operand: an address and whether it is read transposed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    pub(super) address: u64,
+    pub(super) is_transposed: bool,
+    /// Numbers from one stored row to the next.
+    pub(super) stride: usize,
+}
+
+pub(super) fn plain(address: u64, stride: usize) -> Operand {
+    Operand { address, is_transposed: false, stride }
+}
+
+pub(super) fn transposed(address: u64, stride: usize) -> Operand {
+    Operand { address, is_transposed: true, stride }
+}
+
+/// An error of the driver, in words.
+pub(super) fn driver(action: &'static str, error: DriverError) -> Error {
+    let remedy = if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        "the GPU's memory is full: close other programs on it, use smaller batches, or `--device cpu`"
+    } else {
+        "`ebp doctor` shows what works; `--device cpu` does without the GPU"
+    };
+    Error::Device { action, reason: error.to_string(), remedy }
+}
+
+fn missing(reason: impl Into<String>, remedy: &'static str) -> Error {
+    Error::Device { action: "use the GPU", reason: reason.into(), remedy }
+}
+
+/// Whether the libraries can be loaded; the first that cannot is named.
+pub(super) fn check_libraries() -> Result<()> {
+    // SAFETY: opens and closes shared libraries of the system.
+    let (has_driver, has_nvrtc, has_blas) = unsafe {
+        (sys::is_culib_present(), nvrtc::sys::is_culib_present(), blas_sys::is_culib_present())
+    };
+    if !has_driver {
+        return Err(missing(
+            "no NVIDIA driver (libcuda) was found",
+            "install the driver, or use `--device cpu`",
+        ));
+    }
+    if !has_nvrtc {
+        return Err(missing(
+            "the compiler library libnvrtc was not found",
+            "install NVIDIA's `cuda-nvrtc` package or toolkit and add its folder to LD_LIBRARY_PATH, \
+             or use `--device cpu`",
+        ));
+    }
+    if !has_blas {
+        return Err(missing(
+            "the library libcublas was not found",
+            "install NVIDIA's `libcublas` package or toolkit and add its folder to LD_LIBRARY_PATH, \
+             or use `--device cpu`",
+        ));
+    }
+    Ok(())
+}
+
+/// Compiles CUDA source for the context's GPU.
+pub(super) fn compile(
+    context: &Arc<CudaContext>,
+    source: &str,
+    definitions: &[String],
+) -> Result<Arc<cudarc::driver::CudaModule>> {
+    let (major, minor) =
+        context.compute_capability().map_err(|error| driver("ask for the GPU's version", error))?;
+    let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}")];
+    options.extend(definitions.iter().map(|definition| format!("-D{definition}")));
+    let options = CompileOptions { options, ..CompileOptions::default() };
+    let ptx = nvrtc::compile_ptx_with_opts(source, options).map_err(|error| Error::Device {
+        action: "compile the kernels",
+        reason: format!("{error:?}"),
+        remedy: "`--device cpu` does without the GPU; please report this",
+    })?;
+    context.load_module(ptx).map_err(|error| driver("load the kernels", error))
+}
+
+impl Device {
+    pub(super) fn open(ordinal: usize, precision: Precision) -> Result<Self> {
+        check_libraries()?;
+        let count = CudaContext::device_count().map_err(|error| driver("count GPUs", error))?;
+        if usize::try_from(count).unwrap_or(0) <= ordinal {
+            return Err(missing(
+                format!("there are {count} GPUs, number {ordinal} was asked for"),
+                "numbers start at 0; `--device cpu` does without one",
+            ));
+        }
+        let context = CudaContext::new(ordinal).map_err(|error| driver("open the GPU", error))?;
+        let stream = context.default_stream();
+        keep_freed_memory(&context)?;
+        let kernels = Kernels::load(&context)?;
+        let blas = CudaBlas::new(Arc::clone(&stream)).map_err(blas_error)?;
+        let total = context.total_mem().map_err(|error| driver("ask for its memory", error))?;
+        let processors = context
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(|error| driver("count its processors", error))?;
+        Ok(Self {
+            fused: RefCell::default(),
+            staging: RefCell::new(Staging::new(&context)?),
+            num_processors: usize::try_from(processors).unwrap_or(1),
+            context,
+            stream,
+            kernels,
+            blas,
+            precision,
+            budget: total / 4,
+        })
+    }
+
+    /// Memory for `length` numbers, not initialised.
+    pub(super) fn buffer<T: DeviceRepr>(&self, length: usize) -> Result<Buffer<T>> {
+        if length == 0 {
+            return Ok(Buffer::none());
+        }
+        // SAFETY: every kernel and product writes its outputs before they are read.
+        let slice = unsafe { self.stream.alloc::<T>(length) }
+            .map_err(|error| driver("take memory on the GPU", error))?;
+        Ok(Self::own(&self.stream, slice))
+    }
+
+    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        length: usize,
+    ) -> Result<Buffer<T>> {
+        if length == 0 {
+            return Ok(Buffer::none());
+        }
+        let slice = self
+            .stream
+            .alloc_zeros::<T>(length)
+            .map_err(|error| driver("take memory on the GPU", error))?;
+        Ok(Self::own(&self.stream, slice))
+    }
+
+    pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.buffer::<T>(values.len())?;
+        self.staging.borrow_mut().send(&self.stream, values, buffer.pointer)?;
+        Ok(buffer)
+    }
+
+    pub(super) fn download<T: DeviceRepr>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
+        self.staging.borrow_mut().fetch(&self.stream, buffer.pointer, buffer.length)
+    }
+
+    fn own<T: DeviceRepr>(stream: &Arc<CudaStream>, slice: CudaSlice<T>) -> Buffer<T> {
+        let pointer = slice.device_ptr(stream).0;
+        let length = slice.len();
+        Buffer { _owner: Some(slice), pointer, length }
+    }
+
+    /// out [m, n] = left [m, k] · right [k, n] (+ out, if `adds`), all row-major as read.
+    pub(super) fn product(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        left: Operand,
+        right: Operand,
+        (out, adds): (u64, bool),
+        precision: Precision,
+    ) -> Result<()> {
+        // Column-major, the library's order, sees every matrix transposed: outᵀ = rightᵀ · leftᵀ.
+        let (one, beta) = (1.0_f32, if adds { 1.0_f32 } else { 0.0 });
+        let single = blas_sys::cudaDataType_t::CUDA_R_32F;
+        // SAFETY: addresses are those of live buffers of at least these sizes; callers pass
+        // shapes that come from the same MlpShape as the buffers.
+        unsafe {
+            blas::gemm_ex(
+                *self.blas.handle(),
+                order(right),
+                order(left),
+                int(n)?,
+                int(m)?,
+                int(k)?,
+                (&raw const one).cast(),
+                right.address as *const _,
+                single,
+                int(right.stride)?,
+                left.address as *const _,
+                single,
+                int(left.stride)?,
+                (&raw const beta).cast(),
+                out as *mut _,
+                single,
+                int(n)?,
+                compute_type(precision),
+                blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(blas_error)
+    }
+
+    /// out [n, k] += gᵀ a, with g [rows, n] and a [rows, k]. Sums over many rows are taken in
+    /// blocks, which are added up in f64: one long sum in f32 would lose digits, and blocks also
+    /// keep the whole GPU busy.
+    pub(super) fn sum_of_products(
+        &self,
+        (n, k, rows): (usize, usize, usize),
+        (g, a): (u64, u64),
+        out: u64,
+        precision: Precision,
+    ) -> Result<()> {
+        let block = rows.div_ceil(128).next_multiple_of(512);
+        let blocks = rows / block;
+        if blocks < 2 {
+            let (left, right) = (transposed(g, n), plain(a, k));
+            return self.product((n, k, rows), left, right, (out, true), precision);
+        }
+        let parts = self.buffer::<f32>(blocks * n * k)?;
+        self.batched(
+            (n, k, block),
+            (transposed(g, n), block * n),
+            (plain(a, k), block * k),
+            parts.at(0),
+            (blocks, precision),
+        )?;
+        launch!(self, column_sums, flat(n * k), parts.at(0), out, blocks as u32, (n * k) as u32)?;
+        let done = blocks * block;
+        if done < rows {
+            let left = transposed(g + (done * n * 4) as u64, n);
+            let right = plain(a + (done * k * 4) as u64, k);
+            self.product((n, k, rows - done), left, right, (out, true), precision)?;
+        }
+        Ok(())
+    }
+
+    /// Products of equally spaced matrices: out[i] [m, n] = left[i] [m, k] · right[i] [k, n].
+    fn batched(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        (left, left_step): (Operand, usize),
+        (right, right_step): (Operand, usize),
+        out: u64,
+        (count, precision): (usize, Precision),
+    ) -> Result<()> {
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let single = blas_sys::cudaDataType_t::CUDA_R_32F;
+        // SAFETY: as in `product`, for each of the matrices.
+        unsafe {
+            blas::gemm_strided_batched_ex(
+                *self.blas.handle(),
+                order(right),
+                order(left),
+                int(n)?,
+                int(m)?,
+                int(k)?,
+                (&raw const one).cast(),
+                right.address as *const _,
+                single,
+                int(right.stride)?,
+                right_step as i64,
+                left.address as *const _,
+                single,
+                int(left.stride)?,
+                left_step as i64,
+                (&raw const zero).cast(),
+                out as *mut _,
+                single,
+                int(n)?,
+                (m * n) as i64,
+                int(count)?,
+                compute_type(precision),
+                blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(blas_error)
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.stream.synchronize().map_err(|error| driver("wait for the GPU", error))
+    }
+}
+
+/// How the library reads an operand.
+fn order(operand: Operand) -> blas_sys::cublasOperation_t {
+    if operand.is_transposed {
+        blas_sys::cublasOperation_t::CUBLAS_OP_T
+    } else {
+        blas_sys::cublasOperation_t::CUBLAS_OP_N
+    }
+}
+
+fn compute_type(precision: Precision) -> blas_sys::cublasComputeType_t {
+    match precision {
+        Precision::F32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        Precision::Tf32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+        Precision::Bf16 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF,
+    }
+}
+
+fn int(size: usize) -> Result<i32> {
+    i32::try_from(size)
+        .map_err(|_too_large| Error::invalid("batch", "below 2^31 numbers a side", size))
+}
+
+fn blas_error(error: cudarc::cublas::result::CublasError) -> Error {
+    Error::Device {
+        action: "multiply matrices",
+        reason: format!("{error:?}"),
+        remedy: "`ebp doctor` shows what works; `--device cpu` does without the GPU",
+    }
+}
+
+/// Freed memory stays with the program, so that a step asks the driver for none.
+fn keep_freed_memory(context: &Arc<CudaContext>) -> Result<()> {
+    let mut pool = std::ptr::null_mut();
+    let mut threshold = u64::MAX;
+    // SAFETY: the pool belongs to the open device; the attribute is a u64.
+    unsafe {
+        sys::cuDeviceGetDefaultMemPool(&raw mut pool, context.cu_device())
+            .result()
+            .map_err(|error| driver("find its memory pool", error))?;
+        sys::cuMemPoolSetAttribute(
+            pool,
+            sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            (&raw mut threshold).cast(),
+        )
+        .result()
+        .map_err(|error| driver("set up its memory pool", error))
+    }
+}
+
+/// Threads for `count` independent entries.
+pub(super) fn flat(count: usize) -> LaunchConfig {
+    let blocks = count.div_ceil(256).clamp(1, 132 * 32);
+    LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
+}
+
+/// A warp for each of `rows` rows.
+pub(super) fn warps(rows: usize) -> LaunchConfig {
+    let blocks = rows.div_ceil(8).max(1);
+    LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
+}
+
+/// A block for each set and 32 columns.
+pub(super) fn per_set(sets: usize, columns: usize) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (sets as u32, columns.div_ceil(32) as u32, 1),
+        block_dim: (32, 8, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+/// Starts a kernel: `launch!(device, name, config, arguments…)`. Arguments are u64 addresses and
+/// plain numbers, in the order and of the types of `kernels.cu`.
+macro_rules! launch {
+    ($device:expr, $name:ident, $config:expr, $($argument:expr),* $(,)?) => {{
+        use cudarc::driver::PushKernelArg;
+        let mut launch = $device.stream.launch_builder(&$device.kernels.$name);
+        $crate::point::cuda::device::push!(launch, $($argument),*);
+    	// SAFETY: the argument list follows the kernel's, and buffers are as large as it assumes.
+        unsafe { launch.launch($config) }
+            .map(|_| ())
+            .map_err(|error| $crate::point::cuda::device::driver("run a kernel", error))
+    }};
+}
+
+/// Gives each argument a place that outlives the launch.
+macro_rules! push {
+    ($launch:ident $(,)?) => {};
+    ($launch:ident, $first:expr $(, $rest:expr)*) => {
+        let first = $first;
+        $launch.arg(&first);
+        $crate::point::cuda::device::push!($launch $(, $rest)*);
+    };
+}
+
+pub(super) use {launch, push};

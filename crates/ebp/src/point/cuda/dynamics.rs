@@ -1,0 +1,327 @@
+//! Langevin and leapfrog steps; elements stay on the GPU from the first to the last.
+
+use std::sync::Arc;
+
+use super::device::{Buffer, Device, flat, launch};
+use super::fused;
+use super::network::{Chunk, Keep, Network, Rows};
+use super::values::{append, prepare};
+use crate::Result;
+use crate::point::{
+    Bounds, Clip, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Motion, PointBatch, PointMlp,
+};
+use cudarc::driver::{DeviceRepr, LaunchConfig};
+
+/// [`Motion`] as kernels know it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MotionCode {
+    clip: i32,
+    limit: f32,
+    precision: f32,
+    is_bounded: i32,
+    low: f32,
+    high: f32,
+}
+
+// SAFETY: plain numbers in C's layout, the same as `struct Motion` of kernels.cu.
+unsafe impl DeviceRepr for MotionCode {}
+
+impl MotionCode {
+    pub(super) fn new(motion: &Motion<'_>) -> Self {
+        let (clip, limit) = match motion.clip {
+            Clip::Off => (0, 0.0),
+            Clip::Elementwise(limit) => (1, limit),
+            Clip::Norm(limit) => (2, limit),
+        };
+        let precision = motion.base_std_dev.map_or(0.0, |std_dev| (std_dev * std_dev).recip());
+        let (is_bounded, Bounds { low, high }) = match motion.bounds {
+            None => (0, Bounds { low: 0.0, high: 0.0 }),
+            Some(bounds) => (1, bounds),
+        };
+        Self { clip, limit, precision, is_bounded, low, high }
+    }
+}
+
+/// A chunk on the move.
+struct Moving<'a, 'n> {
+    network: &'a Network<'n>,
+    rows: Rows,
+    motion: MotionCode,
+    fixed: Buffer<u8>,
+    d: usize,
+    dx: usize,
+}
+
+/// What a fused run needs beside the chunk.
+struct Fused<'a> {
+    step_sizes: &'a [f32],
+    noise_scales: &'a [f32],
+    key: [u32; 2],
+}
+
+/// Where a chunk ended.
+struct End {
+    elements: Vec<f32>,
+    values: Vec<f32>,
+    score: Buffer,
+}
+
+impl<'a, 'n> Moving<'a, 'n> {
+    fn new(
+        network: &'a Network<'n>,
+        batch: &PointBatch<'_>,
+        motion: &Motion<'_>,
+        chunk: &Chunk,
+    ) -> Result<Self> {
+        let config = network.shape.config();
+        let fixed = match motion.is_fixed {
+            None => Buffer::none(),
+            Some(mask) => {
+                let bytes: Vec<u8> =
+                    mask[chunk.rows.clone()].iter().map(|&b| u8::from(b)).collect();
+                network.device.upload(&bytes)?
+            }
+        };
+        Ok(Self {
+            network,
+            rows: network.rows(batch.elements, chunk)?,
+            motion: MotionCode::new(motion),
+            fixed,
+            d: network.shape.element_dim(),
+            dx: config.value_dim,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.rows.count * self.dx
+    }
+
+    /// ∇ₓ f of every row, `[count, d]`, and f.
+    fn gradient(&self) -> Result<(Buffer, Buffer)> {
+        let trace = self.network.forward(&self.rows, Keep::Slopes)?;
+        let gradient = self.network.backward(&self.rows, &trace, None, None, true)?;
+        Ok((gradient, trace.output))
+    }
+
+    fn end(&self) -> Result<End> {
+        let device = self.network.device;
+        let (gradient, values) = self.gradient()?;
+        let (score, g) = (device.buffer::<f32>(self.len())?, device.buffer::<f32>(self.len())?);
+        launch!(
+            device,
+            drift_only,
+            flat(self.rows.count),
+            self.rows.elements.at(0),
+            gradient.at(0),
+            self.fixed.at(0),
+            self.motion,
+            score.at(0),
+            g.at(0),
+            self.rows.count as u64,
+            self.d as u32,
+            self.dx as u32
+        )?;
+        let elements = device.download(&self.rows.elements)?;
+        Ok(End { elements, values: device.download(&values)?, score })
+    }
+
+    /// All steps in one kernel.
+    fn fused(
+        &self,
+        kernel: &(fused::Key, Arc<fused::Compiled>),
+        chunk: &Chunk,
+        part: &Fused<'_>,
+        [momentum, drifts, velocities]: [&Buffer; 3],
+    ) -> Result<End> {
+        let device = self.network.device;
+        let values = device.buffer::<f32>(self.rows.count)?;
+        let score = device.buffer::<f32>(self.len())?;
+        let steps = fused::Steps {
+            chunk,
+            elements: &self.rows.elements,
+            momentum,
+            fixed: &self.fixed,
+            motion: self.motion,
+            step_sizes: part.step_sizes,
+            noise_scales: part.noise_scales,
+            key: part.key,
+            drifts,
+            velocities,
+            values: &values,
+            score: &score,
+        };
+        fused::run(self.network, kernel, &steps)?;
+        let elements = device.download(&self.rows.elements)?;
+        Ok(End { elements, values: device.download(&values)?, score })
+    }
+
+    /// Adds ⟨a, b⟩ of every set and step to `out`, `[sets, steps]`. Each of a and b is an address
+    /// and how far apart its steps lie.
+    fn dots(&self, a: (u64, usize), b: (u64, usize), (out, steps): (u64, usize)) -> Result<()> {
+        let grid = LaunchConfig {
+            grid_dim: (self.rows.num_sets as u32, steps as u32, 1),
+            block_dim: (256, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        if steps == 0 {
+            return Ok(());
+        }
+        launch!(
+            self.network.device,
+            set_dots,
+            grid,
+            a.0,
+            a.1 as u64,
+            b.0,
+            b.1 as u64,
+            self.rows.starts.at(0),
+            out,
+            self.rows.first_set as u32,
+            steps as u32,
+            self.dx as u32
+        )
+    }
+}
+
+pub(super) fn langevin(
+    device: &Device,
+    mlp: &PointMlp,
+    batch: &PointBatch<'_>,
+    settings: &Langevin<'_>,
+) -> Result<LangevinRun> {
+    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
+    let (steps, num_sets) = (settings.step_sizes.len(), batch.offsets.num_sets());
+    let sums: [Buffer; 3] = [
+        device.zeros(num_sets * steps)?,
+        device.zeros(num_sets * steps)?,
+        device.zeros(num_sets * steps)?,
+    ];
+    let [kinetic, final_alignment, kinetic_alignment] = &sums;
+    let key = settings.noise.key();
+    let kernel = fused::find(device, mlp.shape(), false)?;
+    let (mut elements, mut values, mut score) = (Vec::new(), Vec::new(), Vec::new());
+    for chunk in &parts {
+        let moving = Moving::new(&network, batch, &settings.motion, chunk)?;
+        let length = moving.len();
+        let drifts = device.buffer::<f32>(length * steps)?;
+        let velocities = device.buffer::<f32>(length * steps)?;
+        let end = if let Some(kernel) = &kernel {
+            let part =
+                Fused { step_sizes: settings.step_sizes, noise_scales: settings.noise_scales, key };
+            moving.fused(kernel, chunk, &part, [&Buffer::none(), &drifts, &velocities])?
+        } else {
+            for (step, (&eta, &noise)) in
+                settings.step_sizes.iter().zip(settings.noise_scales).enumerate()
+            {
+                let (gradient, _) = moving.gradient()?;
+                launch!(
+                    device,
+                    langevin_step,
+                    flat(moving.rows.count),
+                    moving.rows.elements.at(0),
+                    gradient.at(0),
+                    moving.fixed.at(0),
+                    moving.motion,
+                    drifts.at(step * length),
+                    velocities.at(step * length),
+                    moving.rows.count as u64,
+                    moving.d as u32,
+                    moving.dx as u32,
+                    chunk.rows.start as u64,
+                    eta,
+                    noise,
+                    step as u32,
+                    key[0],
+                    key[1]
+                )?;
+            }
+            moving.end()?
+        };
+        let (g, v) = ((drifts.at(0), length), (velocities.at(0), length));
+        moving.dots(v, v, (kinetic.at(0), steps))?;
+        moving.dots((end.score.at(0), 0), g, (final_alignment.at(0), steps))?;
+        moving.dots(v, g, (kinetic_alignment.at(0), steps))?;
+        append(&mut elements, end.elements);
+        append(&mut values, end.values);
+        append(&mut score, device.download(&end.score)?);
+    }
+    Ok(LangevinRun {
+        elements,
+        values,
+        score,
+        kinetic: device.download(kinetic)?,
+        final_alignment: device.download(final_alignment)?,
+        kinetic_alignment: device.download(kinetic_alignment)?,
+    })
+}
+
+pub(super) fn leapfrog(
+    device: &Device,
+    mlp: &PointMlp,
+    batch: &PointBatch<'_>,
+    momentum: &[f32],
+    settings: &Leapfrog<'_>,
+) -> Result<LeapfrogRun> {
+    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
+    let kinetic = device.zeros::<f32>(batch.offsets.num_sets())?;
+    let kernel = fused::find(device, mlp.shape(), true)?;
+    let (mut elements, mut momenta) = (Vec::new(), Vec::new());
+    let (mut values, mut score) = (Vec::new(), Vec::new());
+    for chunk in &parts {
+        let moving = Moving::new(&network, batch, &settings.motion, chunk)?;
+        let (length, dx) = (moving.len(), moving.dx);
+        let v = device.upload(&momentum[chunk.rows.start * dx..chunk.rows.end * dx])?;
+        let g = device.buffer::<f32>(length)?;
+        let end = if let Some(kernel) = &kernel {
+            let none = vec![0.0; settings.step_sizes.len()];
+            let part = Fused { step_sizes: settings.step_sizes, noise_scales: &none, key: [0; 2] };
+            moving.fused(kernel, chunk, &part, [&v, &Buffer::none(), &Buffer::none()])?
+        } else {
+            // The drift at a place ends one step and begins the next.
+            let steps = settings.step_sizes;
+            for number in 0..=steps.len() {
+                let ended = if number == 0 { 0.0 } else { steps[number - 1] };
+                let begun = steps.get(number).copied();
+                let (gradient, _) = moving.gradient()?;
+                launch!(
+                    device,
+                    leapfrog_step,
+                    flat(moving.rows.count),
+                    moving.rows.elements.at(0),
+                    v.at(0),
+                    gradient.at(0),
+                    moving.fixed.at(0),
+                    moving.motion,
+                    g.at(0),
+                    moving.rows.count as u64,
+                    moving.d as u32,
+                    dx as u32,
+                    ended,
+                    begun.unwrap_or(0.0),
+                    i32::from(begun.is_some())
+                )?;
+            }
+            moving.end()?
+        };
+        let counted = device.buffer::<f32>(length)?;
+        launch!(
+            device,
+            moving,
+            flat(length),
+            v.at(0),
+            moving.fixed.at(0),
+            counted.at(0),
+            moving.rows.count as u64,
+            dx as u32
+        )?;
+        let counted = (counted.at(0), 0);
+        moving.dots(counted, counted, (kinetic.at(0), 1))?;
+        append(&mut elements, end.elements);
+        append(&mut momenta, device.download(&v)?);
+        append(&mut values, end.values);
+        append(&mut score, device.download(&end.score)?);
+    }
+    let kinetic = device.download(&kinetic)?;
+    Ok(LeapfrogRun { elements, momentum: momenta, values, score, kinetic })
+}

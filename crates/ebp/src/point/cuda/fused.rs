@@ -1,0 +1,226 @@
+//! All steps of the dynamics of a narrow network in one kernel: see `fused.cu`.
+//!
+//! The kernel is compiled for the widths at hand, once per shape.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
+use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
+
+use super::Precision;
+use super::device::{Buffer, COMMON, Device, compile, driver};
+use super::dynamics::MotionCode;
+use super::network::{Chunk, Network, activation_code};
+use crate::Result;
+use crate::point::MlpShape;
+
+const SOURCE: &str = include_str!("fused.cu");
+
+/// What a kernel is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    widths: (usize, usize),
+    dims: (usize, usize),
+    /// σ and the bits of its leak.
+    activation: (i32, u32),
+    is_split: bool,
+    is_leapfrog: bool,
+    /// Groups of sixteen rows a warp carries.
+    groups: usize,
+    /// Pairs of column blocks in flight on the way back.
+    pairs: usize,
+    warps: usize,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pack: CudaFunction,
+    steps: CudaFunction,
+    shared_bytes: u32,
+}
+
+/// Kernels by what they are compiled for.
+pub(super) type Cache = HashMap<Key, Arc<Compiled>>;
+
+impl Key {
+    /// The kernel for a network, or `None` where it is too wide, too deep or not even.
+    fn new(shape: &MlpShape, precision: Precision, is_leapfrog: bool) -> Option<Self> {
+        let config = shape.config();
+        let [first, second] = config.hidden_widths[..] else { return None };
+        let (d, dx) = (shape.element_dim(), config.value_dim);
+        let is_even = first % 16 == 0 && second % 16 == 0;
+        if !is_even || second > 128 || d > 8 || dx > 4 || config.output_dim != 1 {
+            return None;
+        }
+        if config.activate_output {
+            return None;
+        }
+        let is_split = precision == Precision::F32;
+        let (kind, leak) = activation_code(config.activation);
+        Some(Self {
+            widths: (first, second),
+            dims: (d, dx),
+            activation: (kind, leak.to_bits()),
+            is_split,
+            is_leapfrog,
+            // Registers: sums of 16 rows take second/2 a thread and group.
+            groups: if second <= 64 { 2 } else { 1 },
+            pairs: if is_split || first % 32 != 0 { 1 } else { 2 },
+            warps: if is_split { 8 } else { 11 },
+        })
+    }
+
+    fn shared_bytes(&self) -> usize {
+        let (first, second) = self.widths;
+        let copies = if self.is_split { 4 } else { 2 };
+        let padded = self.dims.0.div_ceil(4) * 4;
+        4 * (copies * first * second + first * padded + second + self.warps * (first + second))
+    }
+
+    fn definitions(&self) -> Vec<String> {
+        let leak = f32::from_bits(self.activation.1);
+        [
+            ("H1", self.widths.0),
+            ("H2", self.widths.1),
+            ("D", self.dims.0),
+            ("DX", self.dims.1),
+            ("SPLIT", usize::from(self.is_split)),
+            ("LEAPFROG", usize::from(self.is_leapfrog)),
+            ("MT", self.groups),
+            ("WIDE", self.pairs),
+            ("WARPS", self.warps),
+        ]
+        .map(|(name, value)| format!("{name}={value}"))
+        .into_iter()
+        .chain([format!("KIND={}", self.activation.0), format!("LEAK={leak:e}f")])
+        .collect()
+    }
+}
+
+/// The compiled kernel for a network, if there is one for its shape and this GPU.
+pub(super) fn find(
+    device: &Device,
+    shape: &MlpShape,
+    is_leapfrog: bool,
+) -> Result<Option<(Key, Arc<Compiled>)>> {
+    let Some(key) = Key::new(shape, device.precision, is_leapfrog) else { return Ok(None) };
+    let ask = |error| driver("ask for the GPU's shared memory", error);
+    let most = device
+        .context
+        .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        .map_err(ask)?;
+    // mma with TF32 begins with compute capability 8.
+    let (major, _) = device.context.compute_capability().map_err(ask)?;
+    let shared_bytes = key.shared_bytes();
+    if shared_bytes > usize::try_from(most).unwrap_or(0) || major < 8 {
+        return Ok(None);
+    }
+    let mut cache = device.fused.borrow_mut();
+    if let Some(found) = cache.get(&key) {
+        return Ok(Some((key, Arc::clone(found))));
+    }
+    let module = compile(&device.context, &[COMMON, SOURCE].concat(), &key.definitions())?;
+    let load = |name| module.load_function(name).map_err(|error| driver("load a kernel", error));
+    let compiled =
+        Compiled { pack: load("pack")?, steps: load("steps")?, shared_bytes: shared_bytes as u32 };
+    compiled
+        .steps
+        .set_attribute(
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            shared_bytes as i32,
+        )
+        .map_err(|error| driver("set up a kernel", error))?;
+    let compiled = Arc::new(compiled);
+    cache.insert(key.clone(), Arc::clone(&compiled));
+    Ok(Some((key, compiled)))
+}
+
+/// What the steps of one chunk read and write.
+pub(super) struct Steps<'a> {
+    pub(super) chunk: &'a Chunk,
+    /// `[rows, d]`, moved in place.
+    pub(super) elements: &'a Buffer,
+    /// Leapfrog: `[rows, d_x]`, changed in place.
+    pub(super) momentum: &'a Buffer,
+    pub(super) fixed: &'a Buffer<u8>,
+    pub(super) motion: MotionCode,
+    pub(super) step_sizes: &'a [f32],
+    pub(super) noise_scales: &'a [f32],
+    pub(super) key: [u32; 2],
+    /// Langevin: g and v of every step, `[steps, rows, d_x]`.
+    pub(super) drifts: &'a Buffer,
+    pub(super) velocities: &'a Buffer,
+    /// `[rows]` and `[rows, d_x]`: f and ∇u at the end.
+    pub(super) values: &'a Buffer,
+    pub(super) score: &'a Buffer,
+}
+
+/// Runs all steps.
+pub(super) fn run(
+    network: &Network<'_>,
+    (key, compiled): &(Key, Arc<Compiled>),
+    steps: &Steps<'_>,
+) -> Result<()> {
+    let device = network.device;
+    let failed = |error| driver("run a kernel", error);
+    let (first, second) = key.widths;
+    let packed = device.buffer::<f32>(4 * first * second)?;
+    let [w1, w2, w3] = [0, 1, 2].map(|index| network.weight_address(index));
+    let grid = |blocks: usize, threads: usize, shared_mem_bytes: u32| LaunchConfig {
+        grid_dim: (blocks as u32, 1, 1),
+        block_dim: (threads as u32, 1, 1),
+        shared_mem_bytes,
+    };
+    let packed_address = packed.at(0);
+    let mut launch = device.stream.launch_builder(&compiled.pack);
+    launch.arg(&w2).arg(&packed_address);
+    // SAFETY: w2 is [second, first], packed four times that.
+    unsafe { launch.launch(grid(64, 256, 0)) }.map_err(failed)?;
+
+    // Each tile lies in one set: (first row, rows, set).
+    let most = 16 * key.groups as u32;
+    let mut tiles: Vec<u32> = Vec::new();
+    for (local, bounds) in steps.chunk.starts.windows(2).enumerate() {
+        let set = (steps.chunk.first_set + local) as u32;
+        let mut row = bounds[0];
+        while row < bounds[1] {
+            tiles.extend([row, most.min(bounds[1] - row), set]);
+            row += most;
+        }
+    }
+    let num_tiles = (tiles.len() / 3) as u32;
+    let tiles = device.upload(&tiles)?;
+    let (step_sizes, noise) =
+        (device.upload(steps.step_sizes)?, device.upload(steps.noise_scales)?);
+    let shifts = [0, 1, 2].map(|index| network.shift_address(index));
+    let per_set = [0, 1].map(|index| i32::from(network.has_context(index)));
+    let rows = steps.chunk.rows.len();
+    let addresses = [
+        steps.elements.at(0),
+        steps.momentum.at(0),
+        tiles.at(0),
+        step_sizes.at(0),
+        noise.at(0),
+        steps.drifts.at(0),
+        steps.velocities.at(0),
+        steps.values.at(0),
+        steps.score.at(0),
+        steps.fixed.at(0),
+    ];
+    let [x, v, tiles, eta, scales, drifts, velocities, values, score, fixed] = &addresses;
+    let (num_steps, first_row) = (steps.step_sizes.len() as u32, steps.chunk.rows.start as u64);
+    let length = (rows * key.dims.1) as u64;
+    let mut launch = device.stream.launch_builder(&compiled.steps);
+    launch.arg(x).arg(v).arg(tiles).arg(&num_tiles).arg(&w1).arg(&packed_address).arg(&w3);
+    launch.arg(&shifts[0]).arg(&shifts[1]).arg(&shifts[2]).arg(&per_set[0]).arg(&per_set[1]);
+    launch.arg(fixed).arg(&steps.motion).arg(eta).arg(scales).arg(&num_steps).arg(&first_row);
+    launch.arg(&steps.key[0]).arg(&steps.key[1]).arg(drifts).arg(velocities).arg(&length);
+    launch.arg(values).arg(score);
+    let blocks = (num_tiles as usize).div_ceil(key.warps).min(device.num_processors);
+    // SAFETY: arguments follow the kernel's, and every buffer has the sizes it says.
+    unsafe { launch.launch(grid(blocks, 32 * key.warps, compiled.shared_bytes)) }
+        .map_err(failed)
+        .map(|_| ())
+}

@@ -1,0 +1,327 @@
+// What is not a matrix product: activations, sums over sets, pools, log-partitions, steps.
+//
+// Rows are elements; `set` names each row's set. Sums run in a fixed order, so results do not
+// change from run to run. common.cu stands before this file.
+
+#define GRID(i, count) \
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
+
+// z = product + shift of the row's set; writes a = σ(z) in place, and σ′, σ″ where asked.
+// Four columns a thread where n is a multiple of four.
+extern "C" __global__ void activate(float *z, const float *shift, const u32 *set, float *slope,
+                                    float *curvature, u64 rows, u32 n, int kind, float leak) {
+    if ((n & 3) == 0) {
+        u32 n4 = n >> 2;
+        GRID(i, rows * n4) {
+            u64 row = i / n4; u32 col = (u32)(i % n4);
+            float4 v = ((float4 *)z)[i];
+            float4 b = ((const float4 *)(shift + (set ? (u64)set[row] * n : 0)))[col];
+            float4 a, s, c;
+            activation(kind, leak, v.x + b.x, a.x, s.x, c.x);
+            activation(kind, leak, v.y + b.y, a.y, s.y, c.y);
+            activation(kind, leak, v.z + b.z, a.z, s.z, c.z);
+            activation(kind, leak, v.w + b.w, a.w, s.w, c.w);
+            ((float4 *)z)[i] = a;
+            if (slope) ((float4 *)slope)[i] = s;
+            if (curvature) ((float4 *)curvature)[i] = c;
+        }
+    } else {
+        GRID(i, rows * n) {
+            u64 row = i / n; u32 col = (u32)(i % n);
+            float a, s, c;
+            activation(kind, leak, z[i] + shift[(set ? (u64)set[row] * n : 0) + col], a, s, c);
+            z[i] = a;
+            if (slope) slope[i] = s;
+            if (curvature) curvature[i] = c;
+        }
+    }
+}
+
+// The first layer: z = W x + shift for few inputs d, then as `activate`. W is [n, d].
+extern "C" __global__ void first_layer(const float *x, const float *w, const float *shift, const u32 *set,
+                                       float *out, float *slope, float *curvature,
+                                       u64 rows, u32 d, u32 n, int kind, float leak) {
+    GRID(i, rows * n) {
+        u64 row = i / n; u32 col = (u32)(i % n);
+        float z = shift[(set ? (u64)set[row] * n : 0) + col];
+        for (u32 k = 0; k < d; k++) z = fmaf(w[(u64)col * d + k], x[row * d + k], z);
+        float a, s, c;
+        activation(kind, leak, z, a, s, c);
+        out[i] = a;
+        if (slope) slope[i] = s;
+        if (curvature) curvature[i] = c;
+    }
+}
+
+// One output: f = <w, a> + b, a warp per row.
+extern "C" __global__ void scalar_output(const float *a, const float *w, const float *shift, const u32 *set,
+                                         float *out, u64 rows, u32 n) {
+    u64 row = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; u32 lane = threadIdx.x & 31;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (u32 k = lane; k < n; k += 32) sum = fmaf(a[row * n + k], w[k], sum);
+    for (int o = 16; o > 0; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    if (lane == 0) out[row] = sum + shift[set ? set[row] : 0];
+}
+
+// g[r, k] = cotangent[r] w[k] slope[r, k]; a null cotangent is all ones.
+extern "C" __global__ void scalar_output_backward(const float *cotangent, const float *w, const float *slope,
+                                                  float *g, u64 rows, u32 n) {
+    GRID(i, rows * n) {
+        u64 row = i / n;
+        float c = cotangent ? cotangent[row] : 1.0f;
+        g[i] = c * w[i % n] * slope[i];
+    }
+}
+
+extern "C" __global__ void multiply(float *g, const float *slope, u64 count) {
+    if ((count & 3) == 0) {
+        GRID(i, count / 4) {
+            float4 a = ((float4 *)g)[i], b = ((const float4 *)slope)[i];
+            a.x *= b.x; a.y *= b.y; a.z *= b.z; a.w *= b.w;
+            ((float4 *)g)[i] = a;
+        }
+    } else {
+        GRID(i, count) g[i] *= slope[i];
+    }
+}
+
+extern "C" __global__ void product(float *out, const float *a, const float *b, u64 count) {
+    GRID(i, count) out[i] = a[i] * b[i];
+}
+
+// dx[r, k] = Σ_j g[r, j] W[j, k] for few inputs d, a warp per row.
+extern "C" __global__ void first_layer_backward(const float *g, const float *w, float *dx, u64 rows, u32 d, u32 n) {
+    u64 row = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; u32 lane = threadIdx.x & 31;
+    if (row >= rows) return;
+    for (u32 k = 0; k < d; k++) {
+        float sum = 0.0f;
+        for (u32 j = lane; j < n; j += 32) sum = fmaf(g[row * n + j], w[(u64)j * d + k], sum);
+        for (int o = 16; o > 0; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+        if (lane == 0) dx[row * d + k] = sum;
+    }
+}
+
+// Backward through σ of the pair (value, tangent):
+//   p: cotangent of the tangent's activation,  g: of the value's activation
+//   q = p σ′,   r = g σ′ + p σ″ ż.  In place: p ← q, g ← r.
+extern "C" __global__ void second_order(float *g, float *p, const float *slope, const float *curvature,
+                                        const float *tangent, u64 count) {
+    GRID(i, count) {
+        float s = slope[i], t = p[i];
+        g[i] = g[i] * s + t * curvature[i] * tangent[i];
+        p[i] = t * s;
+    }
+}
+
+// out[first + s, :] += Σ rows of set s of g, in f64. A block per set and 32 columns, 8 rows at a time.
+extern "C" __global__ void set_sums(const float *g, const u32 *starts, float *out, u32 first, u32 n) {
+    __shared__ double part[8][33];
+    u32 s = blockIdx.x, col = blockIdx.y * 32 + threadIdx.x;
+    double sum = 0.0;
+    if (col < n)
+        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) sum += (double)g[(u64)r * n + col];
+    part[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && col < n) {
+        for (int y = 1; y < 8; y++) sum += part[y][threadIdx.x];
+        out[(u64)(first + s) * n + col] += (float)sum;
+    }
+}
+
+// out[first + s, step] += <a, b> over the rows of set s, each row of d numbers; a block per set and step.
+extern "C" __global__ void set_dots(const float *a, u64 a_step, const float *b, u64 b_step, const u32 *starts,
+                                    float *out, u32 first, u32 steps, u32 d) {
+    a += blockIdx.y * a_step; b += blockIdx.y * b_step;
+    __shared__ double part[256];
+    u32 s = blockIdx.x;
+    double sum = 0.0;
+    u64 end = (u64)starts[s + 1] * d;
+    for (u64 i = (u64)starts[s] * d + threadIdx.x; i < end; i += 256) sum += (double)(a[i] * b[i]);
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (int o = 128; o > 0; o >>= 1) {
+        if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) out[(u64)(first + s) * steps + blockIdx.y] += (float)part[0];
+}
+
+// out[c] += Σ_r in[r, c], in f64
+extern "C" __global__ void column_sums(const float *in, float *out, u32 rows, u32 n) {
+    GRID(c, n) {
+        double sum = 0.0;
+        for (u32 r = 0; r < rows; r++) sum += (double)in[(u64)r * n + c];
+        out[c] += (float)sum;
+    }
+}
+
+// The set of each row; one block per set.
+extern "C" __global__ void name_sets(const u32 *starts, u32 *set, u32 first) {
+    u32 s = blockIdx.x;
+    for (u32 r = starts[s] + threadIdx.y * 32 + threadIdx.x; r < starts[s + 1]; r += 256) set[r] = first + s;
+}
+
+// out[row, :] = in[set[row], :]
+extern "C" __global__ void spread(const float *in, const u32 *set, float *out, u64 rows, u32 n) {
+    GRID(i, rows * n) out[i] = in[(u64)set[i / n] * n + i % n];
+}
+
+// The largest of each column of a set and the first row that attains it, merged with what `best`
+// and `row_of` hold of earlier rows of the same set. One block per set and 32 columns.
+extern "C" __global__ void pool_max(const float *z, const u32 *starts, float *best, u32 *row_of,
+                                    u32 first, u32 first_row, u32 n) {
+    __shared__ float value[8][33];
+    __shared__ u32 where[8][33];
+    u32 s = blockIdx.x, col = blockIdx.y * 32 + threadIdx.x;
+    float top = -__int_as_float(0x7f800000); u32 at = 0xffffffffu;
+    bool bad = false; float nan = 0.0f;
+    if (col < n)
+        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) {
+            float v = z[(u64)r * n + col];
+            if (v > top) { top = v; at = r; }
+            if (!(v - v == 0.0f)) { bad = true; nan = v; }
+        }
+    value[threadIdx.y][threadIdx.x] = bad ? nan - nan : top;   // not a number stays visible
+    where[threadIdx.y][threadIdx.x] = at;
+    __syncthreads();
+    if (threadIdx.y != 0 || col >= n) return;
+    top = value[0][threadIdx.x]; at = where[0][threadIdx.x];
+    for (int y = 1; y < 8; y++) {
+        float v = value[y][threadIdx.x]; u32 w = where[y][threadIdx.x];
+        if (v > top || (v == top && w < at) || v != v) { top = v; at = w; }
+    }
+    u64 o = (u64)(first + s) * n + col;
+    if (top > best[o] || top != top) { best[o] = top; row_of[o] = at == 0xffffffffu ? 0 : at + first_row; }
+}
+
+// g[place[i], i mod n] = cotangent[i]: gradients of maxima go to the rows that attain them.
+extern "C" __global__ void scatter(const float *cotangent, const u32 *place, float *g, u32 count, u32 n) {
+    GRID(i, count) g[(u64)place[i] * n + i % n] = cotangent[i];
+}
+
+// Rows [candidate, location] of anchors first.. ; anchors have k candidates each.
+extern "C" __global__ void candidate_rows(const float *values, const float *locations, const u32 *anchor_set,
+                                          float *rows, u32 *set, u64 count, u32 k, u32 dx, u32 dt, int shared) {
+    GRID(i, count) {
+        u64 anchor = i / k; u32 which = (u32)(i % k);
+        const float *v = values + (shared ? (u64)which : i) * dx;
+        float *row = rows + i * (dx + dt);
+        for (u32 j = 0; j < dx; j++) row[j] = v[j];
+        for (u32 j = 0; j < dt; j++) row[dx + j] = locations[anchor * dt + j];
+        set[i] = anchor_set[anchor];
+    }
+}
+
+// log Σ_k exp(f + ω) of each anchor, a block of 128 per anchor. mode 0: no ω, 1: per anchor, 2: shared.
+extern "C" __global__ void log_sum_exp(const float *f, const float *omega, float *out, u32 k, int mode) {
+    __shared__ float part[128];
+    u64 a = blockIdx.x; u32 t = threadIdx.x;
+    float top = -__int_as_float(0x7f800000);
+    for (u32 i = t; i < k; i += 128)
+        top = fmaxf(top, f[a * k + i] + (mode == 0 ? 0.0f : omega[mode == 1 ? a * k + i : i]));
+    part[t] = top;
+    __syncthreads();
+    for (int o = 64; o > 0; o >>= 1) { if (t < o) part[t] = fmaxf(part[t], part[t + o]); __syncthreads(); }
+    top = part[0];
+    __syncthreads();
+    float sum = 0.0f;
+    for (u32 i = t; i < k; i += 128)
+        sum += expf(f[a * k + i] + (mode == 0 ? 0.0f : omega[mode == 1 ? a * k + i : i]) - top);
+    part[t] = sum;
+    __syncthreads();
+    for (int o = 64; o > 0; o >>= 1) { if (t < o) part[t] += part[t + o]; __syncthreads(); }
+    if (t == 0) out[a] = top + logf(part[0]);
+}
+
+// cotangent of every candidate: c_a exp(f + ω − log Z)
+extern "C" __global__ void candidate_weights(const float *f, const float *omega, const float *log_z,
+                                             const float *cotangent, float *out, u64 count, u32 k, int mode) {
+    GRID(i, count) {
+        u64 a = i / k;
+        float o = mode == 0 ? 0.0f : omega[mode == 1 ? i : i % k];
+        out[i] = cotangent[a] * expf(f[i] + o - log_z[a]);
+    }
+}
+
+// out[j] += Σ_anchors in[anchor, j], j < width: shared candidates gather over anchors.
+extern "C" __global__ void gather_shared(const float *in, float *out, u32 anchors, u32 k, u32 d, u32 dx) {
+    GRID(j, (u64)k * dx) {
+        u64 which = j / dx; u32 c = (u32)(j % dx);
+        float sum = 0.0f;
+        for (u32 a = 0; a < anchors; a++) sum += in[((u64)a * k + which) * d + c];
+        out[j] += sum;
+    }
+}
+
+extern "C" __global__ void normals(float *out, u64 count, u64 start, u32 step, u32 k0, u32 k1) {
+    GRID(i, count) out[i] = normal_at(k0, k1, step, start + i);
+}
+
+// ---------------------------------------------------------------- dynamics
+
+// u = ∇f − x/s0² → score; g = clip(u), 0 where fixed. x and gradient are [rows, d], the rest [rows, dx].
+__device__ __forceinline__ void drift(const float *x, const float *gradient, const unsigned char *fixed, const Motion &m,
+                      u64 row, u32 d, u32 dx, float *score, float *g) {
+    float norm = 0.0f;
+    for (u32 k = 0; k < dx; k++) {
+        float u = gradient[row * d + k] - x[row * d + k] * m.precision;
+        if (score) score[row * dx + k] = u;
+        norm += u * u;
+    }
+    float scale = m.clip == 2 ? fminf(m.limit / sqrtf(norm), 1.0f) : 1.0f;
+    bool held = fixed && fixed[row];
+    for (u32 k = 0; k < dx; k++) {
+        float u = gradient[row * d + k] - x[row * d + k] * m.precision;
+        if (m.clip == 1) u = fminf(fmaxf(u, -m.limit), m.limit);
+        g[row * dx + k] = held ? 0.0f : u * scale;
+    }
+}
+
+// Only the drift: score and g.
+extern "C" __global__ void drift_only(const float *x, const float *gradient, const unsigned char *fixed, Motion m,
+                                      float *score, float *g, u64 rows, u32 d, u32 dx) {
+    GRID(row, rows) drift(x, gradient, fixed, m, row, d, dx, score, g);
+}
+
+// v = s ξ + (η/2) g,  x ← reflect(x + v). Keeps g and v of the step.
+extern "C" __global__ void langevin_step(float *x, const float *gradient, const unsigned char *fixed, Motion m,
+                                         float *g, float *v, u64 rows, u32 d, u32 dx, u64 first_row,
+                                         float eta, float noise, u32 step, u32 k0, u32 k1) {
+    GRID(row, rows) {
+        drift(x, gradient, fixed, m, row, d, dx, nullptr, g);
+        bool held = fixed && fixed[row];
+        for (u32 k = 0; k < dx; k++) {
+            float xi = noise != 0.0f ? normal_at(k0, k1, step, (first_row + row) * dx + k) : 0.0f;
+            float move = held ? 0.0f : noise * xi + 0.5f * eta * g[row * dx + k];
+            v[row * dx + k] = move;
+            float sign;
+            if (!held) x[row * d + k] = reflect(m, x[row * d + k] + move, sign);
+        }
+    }
+}
+
+// v ← v + (η/2) g(x) for the step that ends here and for the one that begins here, which then
+// moves: x ← reflect(x + η v), v turned at a wall. A step of size 0 is none.
+extern "C" __global__ void leapfrog_step(float *x, float *v, const float *gradient, const unsigned char *fixed,
+                                         Motion m, float *g, u64 rows, u32 d, u32 dx, float ended, float begun,
+                                         int moves) {
+    GRID(row, rows) {
+        drift(x, gradient, fixed, m, row, d, dx, nullptr, g);
+        if (fixed && fixed[row]) continue;
+        for (u32 k = 0; k < dx; k++) {
+            float w = v[row * dx + k] + 0.5f * ended * g[row * dx + k], sign = 1.0f;
+            if (moves) {
+                w += 0.5f * begun * g[row * dx + k];
+                x[row * d + k] = reflect(m, x[row * d + k] + begun * w, sign);
+                w *= sign;
+            }
+            v[row * dx + k] = w;
+        }
+    }
+}
+
+// Momenta of fixed elements do not count: out = v where it moves, else 0.
+extern "C" __global__ void moving(const float *v, const unsigned char *fixed, float *out, u64 rows, u32 dx) {
+    GRID(i, rows * dx) out[i] = fixed && fixed[i / dx] ? 0.0f : v[i];
+}

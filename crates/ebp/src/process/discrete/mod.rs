@@ -1,0 +1,141 @@
+//! The energy-based process over a finite alphabet, normalised exactly:
+//!
+//! ```text
+//! θ ~ q(θ | context),   p(x | t, θ) = exp f(x, t; θ) / Σ_k exp f(k, t; θ)
+//! ```
+//!
+//! x is one of a few symbols (the grey levels of a pixel), so Z is a sum and no estimate, and a
+//! spike between two nodes of a quadrature cannot be learned. Elements of several channels are a
+//! chain of such laws, p(red) p(green | red) p(blue | red, green). Locations are the places of a
+//! [`Grid`]: a picture is the set of its pixels, and a context is any part of it.
+//!
+//! `posterior.rs` makes q, `energy.rs` f, `surroundings.rs` what a target sees of the context
+//! beside θ; `learn.rs` is a training step and `predict.rs` what is said afterwards.
+
+mod config;
+mod energy;
+mod grid;
+mod learn;
+mod observed;
+mod posterior;
+mod predict;
+mod surroundings;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use candle_core::Tensor;
+
+use self::energy::Energy;
+use self::posterior::Posterior;
+use self::surroundings::Surroundings;
+use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters};
+use crate::point::PointBackend;
+use crate::{Error, Result};
+
+pub use config::{DiscreteConfig, EnergyForm, PosteriorForm};
+pub use grid::Grid;
+pub use predict::{DiscretePredictive, Rendered, Rendering};
+
+/// An energy-based process over a finite alphabet, with its optimiser.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ebp::IndexedSet;
+/// use ebp::point::CpuBackend;
+/// use ebp::process::{DiscreteConfig, DiscreteProcess, Grid, Process};
+///
+/// let config = DiscreteConfig {
+///     grid: Grid::new(4, 4)?,
+///     encoder_widths: vec![8],
+///     energy_widths: vec![8],
+///     ..DiscreteConfig::default()
+/// };
+/// let process = DiscreteProcess::new(config, 7, Arc::new(CpuBackend::new()))?;
+/// // Two corners of a picture of 4 × 4 pixels: one white, one black.
+/// let context = IndexedSet::new(2, 1, vec![-1.0, -1.0, 1.0, 1.0], vec![0.99, -0.99])?;
+/// let target = IndexedSet::new(2, 1, vec![1.0, -1.0], vec![0.0])?;
+/// let density = process.condition(&context)?.log_density(&target)?;
+/// assert!(density[0].value.is_finite());
+/// # Ok::<(), ebp::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DiscreteProcess {
+    config: DiscreteConfig,
+    parameters: Parameters,
+    posterior: Posterior,
+    energy: Energy,
+    surroundings: Surroundings,
+    adam: Adam,
+    average: MovingAverage,
+}
+
+impl DiscreteProcess {
+    /// Networks with starting values from `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] naming the field that is outside its range.
+    pub fn new(config: DiscreteConfig, seed: u64, backend: Arc<dyn PointBackend>) -> Result<Self> {
+        config.check()?;
+        let parameters = Parameters::new(seed);
+        let surroundings = Surroundings::new(&config);
+        let posterior =
+            Posterior::new(&config, &parameters.group("posterior"), Arc::clone(&backend))?;
+        let num_features = surroundings.num_features();
+        let energy = Energy::new(&config, num_features, &parameters.group("energy"), backend)?;
+        let settings = AdamConfig {
+            max_gradient_norm: Some(config.max_gradient_norm),
+            ..AdamConfig::default()
+        };
+        let adam = Adam::new(&parameters, settings)?;
+        let average = MovingAverage::new(&parameters, config.average_decay)?;
+        Ok(Self { config, parameters, posterior, energy, surroundings, adam, average })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &DiscreteConfig {
+        &self.config
+    }
+
+    /// How many numbers are trained.
+    pub fn num_parameters(&self) -> usize {
+        self.parameters.num_trained()
+    }
+
+    fn export(&self) -> Result<BTreeMap<String, Tensor>> {
+        let parts = [
+            ("parameters", self.parameters.export()?),
+            ("adam", self.adam.export()?),
+            ("average", self.average.export()?),
+        ];
+        let mut state = BTreeMap::new();
+        for (part, tensors) in parts {
+            state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
+        }
+        Ok(state)
+    }
+
+    fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        let mut parts: BTreeMap<&str, BTreeMap<String, Tensor>> = BTreeMap::new();
+        for (name, tensor) in state {
+            let Some((part, rest)) = name.split_once('/') else {
+                return Err(Error::invalid("state", "names with a part before `/`", name));
+            };
+            parts.entry(part).or_default().insert(rest.to_owned(), tensor.clone());
+        }
+        let mut take = |part: &str| {
+            parts
+                .remove(part)
+                .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
+        };
+        let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
+        if let Some(part) = parts.keys().next() {
+            return Err(Error::invalid("state", "parameters, adam and average", part));
+        }
+        self.parameters.import(&parameters)?;
+        self.adam.import(&adam)?;
+        self.average.import(&average)
+    }
+}

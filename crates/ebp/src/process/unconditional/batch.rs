@@ -1,0 +1,169 @@
+//! What a training step reads: points of every set, thinned out, jittered and perturbed, and
+//! candidates for log Z.
+
+use rayon::prelude::*;
+
+use super::config::UnconditionalConfig;
+use super::proposal::GridMixture;
+use crate::data::mesh::drawn;
+use crate::rng::Stream;
+use crate::{Error, Result, SetOffsets};
+
+/// Points of several sets.
+pub(super) struct Batch {
+    /// n of every whole set: what is drawn here stands for all of it.
+    pub(super) whole: SetOffsets,
+    /// What the encoder reads, `[total, d]`.
+    pub(super) encoder_points: Vec<f32>,
+    pub(super) encoder_offsets: SetOffsets,
+    /// What the likelihood is taken of.
+    pub(super) points: Vec<f32>,
+    pub(super) offsets: SetOffsets,
+    /// Candidates for log Z, `[sets, K, d]`, and log r of each; empty where none were asked for.
+    pub(super) candidates: Vec<f32>,
+    pub(super) log_densities: Vec<f32>,
+    pub(super) is_near: Vec<bool>,
+}
+
+#[derive(Default)]
+struct Prepared {
+    encoder_points: Vec<f32>,
+    points: Vec<f32>,
+    candidates: Vec<f32>,
+    log_densities: Vec<f32>,
+    is_near: Vec<bool>,
+}
+
+/// How a batch is made.
+#[derive(Clone, Copy)]
+pub(super) struct BatchPlan {
+    /// Standard deviation of the noise on the data.
+    pub(super) jitter: f32,
+    /// Whether the encoder's points are perturbed.
+    pub(super) is_perturbed: bool,
+    /// Candidates from the grids; 0 for none.
+    pub(super) num_candidates: usize,
+}
+
+impl Batch {
+    /// `sets` are standardised points `[n, d]`.
+    pub(super) fn new(
+        sets: &[&[f32]],
+        config: &UnconditionalConfig,
+        plan: BatchPlan,
+        stream: Stream,
+    ) -> Result<Self> {
+        let dim = config.value_dim;
+        for (number, set) in sets.iter().enumerate() {
+            if set.is_empty() || set.len() % dim != 0 {
+                let expected = format!("at least one point of {dim} numbers");
+                return Err(Error::invalid(format!("sets[{number}]"), expected, set.len()));
+            }
+        }
+        let prepared: Vec<Prepared> = sets
+            .par_iter()
+            .enumerate()
+            .map(|(number, set)| prepare(set, config, plan, stream.child(number as u64)))
+            .collect();
+        let gather = |part: fn(&Prepared) -> &Vec<f32>| -> (Vec<f32>, Vec<usize>) {
+            let sizes = prepared.iter().map(|set| part(set).len() / dim).collect();
+            (prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat(), sizes)
+        };
+        let (encoder_points, encoder_sizes) = gather(|set| &set.encoder_points);
+        let (points, sizes) = gather(|set| &set.points);
+        let (candidates, _) = gather(|set| &set.candidates);
+        let (log_densities, _) = gather(|set| &set.log_densities);
+        Ok(Self {
+            whole: SetOffsets::from_sizes(sets.iter().map(|set| set.len() / dim))?,
+            encoder_points,
+            encoder_offsets: SetOffsets::from_sizes(encoder_sizes)?,
+            points,
+            offsets: SetOffsets::from_sizes(sizes)?,
+            candidates,
+            log_densities,
+            is_near: prepared.iter().flat_map(|set| set.is_near.iter().copied()).collect(),
+        })
+    }
+}
+
+fn prepare(set: &[f32], config: &UnconditionalConfig, plan: BatchPlan, stream: Stream) -> Prepared {
+    let dim = config.value_dim;
+    let n = set.len() / dim;
+    let count = n.min(config.encoder_points.max(config.likelihood_points));
+    let mut points: Vec<f32> = drawn(n, count, stream.child(0))
+        .into_iter()
+        .flat_map(|index| &set[index * dim..(index + 1) * dim])
+        .copied()
+        .collect();
+    if plan.jitter > 0.0 {
+        let mut noise = vec![0.0; points.len()];
+        stream.child(1).fill_normal(0, 0, &mut noise);
+        for (x, noise) in points.iter_mut().zip(noise) {
+            *x += plan.jitter * noise;
+        }
+    }
+    let first = |count: usize| points[..points.len().min(count * dim)].to_vec();
+    let mut prepared = Prepared {
+        encoder_points: first(config.encoder_points),
+        points: first(config.likelihood_points),
+        ..Prepared::default()
+    };
+    if plan.is_perturbed {
+        perturb(&mut prepared.encoder_points, config, stream.child(2));
+    }
+    if plan.num_candidates > 0 {
+        let num_uniform = num_uniform(config, plan.num_candidates);
+        let mixture = GridMixture::new(
+            &points,
+            dim,
+            config.half_width,
+            &config.proposal.cell_widths,
+            (plan.num_candidates, num_uniform),
+            stream.child(3),
+        );
+        let drawn = mixture.draw(&points, num_uniform, stream.child(4));
+        prepared.candidates = drawn.values;
+        prepared.log_densities = drawn.log_density;
+        prepared.is_near = drawn.is_near;
+    }
+    prepared
+}
+
+/// How many of `count` candidates fall anywhere.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
+    let rest = 1.0 - config.proposal.sampler_share;
+    let share = config.proposal.uniform_share / rest.max(f64::MIN_POSITIVE);
+    ((share * count as f64).round() as usize).clamp(1, count.max(2) - 1)
+}
+
+/// Noise everywhere, or in a ball around a random point, or none.
+fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
+    let dim = config.value_dim;
+    let mut draws = [0.0; 4];
+    stream.child(0).fill_uniform(0, 0, &mut draws);
+    let settings = &config.perturbation;
+    if f64::from(draws[0]) >= settings.share {
+        return;
+    }
+    let mut noise = vec![0.0; points.len()];
+    stream.child(1).fill_normal(0, 0, &mut noise);
+    if draws[1] < 0.5 {
+        for (x, noise) in points.iter_mut().zip(noise) {
+            *x += draws[2] * settings.everywhere * noise;
+        }
+        return;
+    }
+    let n = points.len() / dim;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below n")]
+    let index = ((f64::from(draws[3]) * n as f64) as usize).min(n - 1);
+    let centre = points[index * dim..(index + 1) * dim].to_vec();
+    for (point, noise) in points.chunks_exact_mut(dim).zip(noise.chunks_exact(dim)) {
+        let square: f32 = point.iter().zip(&centre).map(|(x, c)| (x - c) * (x - c)).sum();
+        if square < settings.radius * settings.radius {
+            for (x, noise) in point.iter_mut().zip(noise) {
+                *x += draws[2] * settings.in_ball * noise;
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One step of neural collapsed inference, per point:
+//!
+//! ```text
+//! loss = −mean_i u(xᵢ; θ) + log Ẑ(θ) + κ KL(q(θ | x) ‖ N(0, I)) / n,   θ ~ q(θ | x)
+//! Ẑ(θ) = mean_k exp(u(y_k; θ)) / r(y_k)
+//! ```
+
+use candle_core::{Device, Tensor};
+use rayon::prelude::*;
+
+use super::UnconditionalProcess;
+use super::batch::{Batch, BatchPlan};
+use super::config::{CloudEstimator, Decay};
+use super::sampler::CloudDraws;
+use crate::nn::{Mode, Record, Step, TensorBatch, TensorCandidates};
+use crate::process::energy_based::latent::Gaussians;
+use crate::rng::Stream;
+use crate::{Result, SetOffsets};
+
+/// A latent coordinate whose KL exceeds this many nats on average is active.
+const ACTIVE: f32 = 0.01;
+
+/// What importance sampling says about a batch.
+struct Likelihood {
+    /// Negative log-density per point, the mean over sets; in the graph.
+    nats: Tensor,
+    /// Mean over sets of (Σ w)²/Σ w².
+    effective_candidates: f64,
+    /// Share of Z within the finest cells of the set's own points.
+    near_share: f64,
+    /// Largest share of Z that one candidate has, the mean over sets.
+    largest_share: f64,
+}
+
+/// Places for log Z, `count` per set.
+#[derive(Default)]
+struct Candidates {
+    values: Vec<f32>,
+    log_weights: Vec<f32>,
+    is_near: Vec<bool>,
+    count: usize,
+}
+
+impl UnconditionalProcess {
+    /// Updates the process once on `sets` of standardised points and says what happened: `loss`
+    /// per point; `nats`, the negative log-density per point; `kl` in nats per set;
+    /// `active_units`, latent coordinates that carry information (0: a collapsed posterior);
+    /// `effective_candidates`, `near_share` and `largest_share` of the estimate of log Z, and
+    /// `gradient_norm` before clipping.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a set is empty or not of the right
+    /// dimension, [`Error::NonFinite`](crate::Error::NonFinite) or
+    /// [`Error::NonFiniteGradient`](crate::Error::NonFiniteGradient) if the step diverged.
+    pub fn learn(&mut self, sets: &[&[f32]], step: &Step) -> Result<Record> {
+        self.use_parameters()?;
+        let plan = BatchPlan {
+            jitter: self.jitter(step),
+            is_perturbed: self.config.perturbation.share > 0.0,
+            num_candidates: self.config.num_proposals - self.num_sampled(),
+        };
+        let batch = Batch::new(sets, &self.config, plan, step.stream.child(0))?;
+        let posterior =
+            self.encoder.encode(batch.encoder_points.clone(), &batch.encoder_offsets)?.posterior;
+        let theta = posterior.draw(step.stream.child(1))?;
+        let prior = Gaussians::standard(sets.len(), self.config.latent_dim)?;
+        let kl_terms = posterior.kl_terms(&prior)?;
+        let kl = kl_terms.sum(1)?;
+
+        let parameters = self.energy.parameters(Mode::Train)?;
+        let calibrated = self.energy.calibrated(&parameters)?;
+        let sampler_loss = match self.sampler {
+            Some(_) => Some(self.train_sampler(&theta, step)?),
+            None => None,
+        };
+        let (part, likelihood) = self.estimate(&batch, &theta, &calibrated, step)?;
+        // Each set's KL is shared by all of its points, those that were not drawn included.
+        let shares = inverse_sizes(&batch.whole)?;
+        let kl_share = (&kl * shares)?.mean_all()?;
+        let loss = (part + (kl_share * self.kappa(step))?)?;
+        let update = self.adam.step(&loss.backward()?, self.learning_rate(step))?;
+        self.average.update()?;
+
+        let scalar = |tensor: &Tensor| Ok::<_, crate::Error>(f64::from(tensor.to_scalar::<f32>()?));
+        let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
+        let mut record = vec![
+            ("loss", scalar(&loss)?),
+            ("nats", scalar(&likelihood.nats)?),
+            ("kl", scalar(&kl.mean_all()?)?),
+            ("active_units", unit_kl.iter().filter(|kl| **kl > ACTIVE).count() as f64),
+            ("effective_candidates", likelihood.effective_candidates),
+            ("near_share", likelihood.near_share),
+            ("largest_share", likelihood.largest_share),
+            ("gradient_norm", update.gradient_norm),
+        ];
+        record.extend(sampler_loss.map(|loss| ("sampler_loss", loss)));
+        Ok(record)
+    }
+
+    /// The likelihood part of the loss by the estimator of the settings, and what importance
+    /// sampling says, which is the same for `importance`.
+    fn estimate(
+        &self,
+        batch: &Batch,
+        theta: &Tensor,
+        calibrated: &Tensor,
+        step: &Step,
+    ) -> Result<(Tensor, Likelihood)> {
+        if self.config.estimator == CloudEstimator::Importance {
+            let sampled = match self.num_sampled() {
+                0 => None,
+                count => Some(self.sampler_draws(theta, calibrated, count, step)?),
+            };
+            let found = self.likelihood(batch, sampled.as_ref(), theta, calibrated)?;
+            return Ok((found.nats.clone(), found));
+        }
+        let part = if self.config.estimator == CloudEstimator::Ade {
+            self.adversarial_gap(batch, theta, calibrated, step)?
+        } else {
+            self.denoising_loss(batch, theta, calibrated, step.stream.child(3))?
+        };
+        let found = self.likelihood(batch, None, &theta.detach(), &calibrated.detach())?;
+        Ok((part, found))
+    }
+
+    /// How many of the proposals the learned sampler draws.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
+    fn num_sampled(&self) -> usize {
+        if self.config.estimator != CloudEstimator::Importance {
+            return 0;
+        }
+        (self.config.proposal.sampler_share * self.config.num_proposals as f64).round() as usize
+    }
+
+    /// Negative log-density and KL of sets that are not learned from, with θ = μ: `nats` per
+    /// point, `kl` per set, and their sum per point `elbo_nats`.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn`](Self::learn).
+    pub fn evaluate(&self, sets: &[&[f32]], stream: Stream) -> Result<Record> {
+        let plan = BatchPlan {
+            jitter: self.config.final_jitter,
+            is_perturbed: false,
+            num_candidates: 4 * self.config.num_proposals,
+        };
+        let (mut nats, mut kls, mut bound, mut effective) = (0.0, 0.0, 0.0, 0.0);
+        for (number, part) in sets.chunks(EVALUATED_AT_ONCE).enumerate() {
+            let stream = stream.child(number as u64);
+            let batch = Batch::new(part, &self.config, plan, stream)?;
+            let encoded =
+                self.encoder.encode(batch.encoder_points.clone(), &batch.encoder_offsets)?;
+            let prior = Gaussians::standard(part.len(), self.config.latent_dim)?;
+            let kl = encoded.posterior.kl_terms(&prior)?.sum(1)?;
+            let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
+            let calibrated = self.energy.calibrated(&parameters)?;
+            let found =
+                self.likelihood(&batch, None, &encoded.posterior.mean.detach(), &calibrated)?;
+            let weight = part.len() as f64 / sets.len() as f64;
+            let here = f64::from(found.nats.to_scalar::<f32>()?);
+            let shares = inverse_sizes(&batch.whole)?;
+            let share = f64::from((&kl * shares)?.mean_all()?.to_scalar::<f32>()?);
+            nats += weight * here;
+            bound += weight * (here + share);
+            kls += weight * f64::from(kl.mean_all()?.to_scalar::<f32>()?);
+            effective += weight * found.effective_candidates;
+        }
+        Ok(vec![
+            ("nats", nats),
+            ("kl", kls),
+            ("elbo_nats", bound),
+            ("effective_candidates", effective),
+        ])
+    }
+
+    /// The first two terms of the loss. `parameters` are those of f/τ, `sampled` further
+    /// candidates of the learned sampler.
+    fn likelihood(
+        &self,
+        batch: &Batch,
+        sampled: Option<&CloudDraws>,
+        theta: &Tensor,
+        parameters: &Tensor,
+    ) -> Result<Likelihood> {
+        let dim = self.config.value_dim;
+        let num_sets = batch.offsets.num_sets();
+        let Candidates { values, log_weights, is_near, count } = self.candidates(batch, sampled)?;
+        let values = Tensor::from_vec(values, (num_sets, count, dim), &Device::Cpu)?;
+        let partition = self.energy.module.log_partition(&TensorCandidates {
+            values: &values,
+            context: Some(theta),
+            parameters,
+            locations: None,
+            log_weights: Some(&Tensor::from_slice(&log_weights, (num_sets, count), &Device::Cpu)?),
+            // One anchor per set: the set itself.
+            offsets: &SetOffsets::uniform(num_sets, 1)?,
+        })?;
+        let f = self.mean_values(&batch.points, &batch.offsets, theta, parameters)?;
+        let bases: Vec<f64> = (0..num_sets)
+            .into_par_iter()
+            .map(|set| {
+                let rows = batch.offsets.range(set);
+                let points = &batch.points[rows.start * dim..rows.end * dim];
+                let sum: f64 = points.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
+                sum / rows.len() as f64
+            })
+            .collect();
+        let base: f64 = bases.iter().sum();
+        let nats = (partition.log_partition - f)?.mean_all()?;
+        let nats = (nats - base / num_sets as f64)?;
+
+        let values = partition.values.flatten_all()?.to_vec1::<f32>()?;
+        let mut found =
+            Likelihood { nats, effective_candidates: 0.0, near_share: 0.0, largest_share: 0.0 };
+        let shares = |set: usize| {
+            let range = set * count..(set + 1) * count;
+            let logs = values[range.clone()].iter().zip(&log_weights[range.clone()]);
+            let logs: Vec<f32> = logs.map(|(f, weight)| f + weight).collect();
+            let largest = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let (mut sum, mut squares, mut near) = (0.0, 0.0, 0.0);
+            for (log, is_near) in logs.iter().zip(&is_near[range]) {
+                let weight = f64::from((log - largest).exp());
+                sum += weight;
+                squares += weight * weight;
+                near += if *is_near { weight } else { 0.0 };
+            }
+            [sum * sum / squares, near / sum, 1.0 / sum]
+        };
+        let all: Vec<[f64; 3]> = (0..num_sets).into_par_iter().map(shares).collect();
+        for [effective, near, largest] in all {
+            found.effective_candidates += effective / num_sets as f64;
+            found.near_share += near / num_sets as f64;
+            found.largest_share += largest / num_sets as f64;
+        }
+        Ok(found)
+    }
+
+    /// Candidates of the grids and, if there are any, of the sampler. Each kind is an estimate of
+    /// Z, and so is their mean, weighted by their numbers.
+    fn candidates(&self, batch: &Batch, sampled: Option<&CloudDraws>) -> Result<Candidates> {
+        let dim = self.config.value_dim;
+        let num_sets = batch.offsets.num_sets();
+        let of_grids = batch.log_densities.len() / num_sets;
+        let of_sampler = sampled.map_or(0, |draws| draws.offsets.size(0));
+        let count = of_grids + of_sampler;
+        let log_count = (count as f32).ln();
+        let weigh = |(y, log_density): (&[f32], &f32)| {
+            let is_inside = y.iter().all(|x| x.abs() <= self.config.half_width);
+            if is_inside { self.base(y) - log_density - log_count } else { f32::NEG_INFINITY }
+        };
+        let Some(draws) = sampled else {
+            let rows = batch.candidates.chunks_exact(dim).zip(&batch.log_densities);
+            return Ok(Candidates {
+                log_weights: rows.map(weigh).collect(),
+                values: batch.candidates.clone(),
+                is_near: batch.is_near.clone(),
+                count,
+            });
+        };
+        let drawn = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
+        let drawn_log_densities = draws.log_density.detach().to_vec1::<f32>()?;
+        let mut all = Candidates { count, ..Candidates::default() };
+        for set in 0..num_sets {
+            let grids = set * of_grids..(set + 1) * of_grids;
+            let sampler = set * of_sampler..(set + 1) * of_sampler;
+            all.is_near.extend(&batch.is_near[grids.clone()]);
+            all.is_near.extend(std::iter::repeat_n(false, of_sampler));
+            for (values, log_densities, rows) in [
+                (&batch.candidates, &batch.log_densities, grids),
+                (&drawn, &drawn_log_densities, sampler),
+            ] {
+                let values = &values[rows.start * dim..rows.end * dim];
+                let pairs = values.chunks_exact(dim).zip(&log_densities[rows]);
+                all.log_weights.extend(pairs.map(weigh));
+                all.values.extend_from_slice(values);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The mean of f/τ over the points of each set, `[sets]`.
+    pub(super) fn mean_values(
+        &self,
+        points: &[f32],
+        offsets: &SetOffsets,
+        theta: &Tensor,
+        parameters: &Tensor,
+    ) -> Result<Tensor> {
+        let shape = (offsets.num_elements(), self.config.value_dim);
+        let sums = self.energy.module.set_sums(&TensorBatch {
+            elements: &Tensor::from_slice(points, shape, &Device::Cpu)?,
+            context: Some(theta),
+            parameters,
+            offsets,
+        })?;
+        Ok((sums.flatten_all()? * inverse_sizes(offsets)?)?)
+    }
+
+    /// κ, which grows from 0 during the warm-up.
+    pub(super) fn kappa(&self, step: &Step) -> f64 {
+        let grown = (step.number + 1) as f64 / self.config.kl_warm_up.max(1) as f64;
+        self.config.kl_weight * grown.min(1.0)
+    }
+
+    fn learning_rate(&self, step: &Step) -> f64 {
+        let config = &self.config;
+        let grown = (step.number + 1) as f64 / config.learning_rate_warm_up.max(1) as f64;
+        config.learning_rate
+            * grown.min(1.0)
+            * decayed(config.decay, step, config.final_learning_rate)
+            * step.learning_rate_factor
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "noise is f32")]
+    fn jitter(&self, step: &Step) -> f32 {
+        let (start, end) = (self.config.jitter, self.config.final_jitter);
+        end + (start - end) * step.cosine() as f32
+    }
+}
+
+/// Sets whose log Z is estimated together when nothing is learned.
+const EVALUATED_AT_ONCE: usize = 32;
+
+/// From 1 down to `end`.
+pub(super) fn decayed(decay: Decay, step: &Step, end: f64) -> f64 {
+    let progress = (step.number as f64 / step.num_steps.max(1) as f64).min(1.0);
+    match decay {
+        Decay::Constant => 1.0,
+        Decay::Linear => end + (1.0 - end) * (1.0 - progress),
+        Decay::Cosine => end + (1.0 - end) * step.cosine(),
+    }
+}
+
+/// 1/n of every set, `[sets]`.
+pub(super) fn inverse_sizes(offsets: &SetOffsets) -> Result<Tensor> {
+    let shares: Vec<f32> =
+        (0..offsets.num_sets()).map(|set| 1.0 / offsets.size(set) as f32).collect();
+    let count = shares.len();
+    Ok(Tensor::from_vec(shares, count, &Device::Cpu)?)
+}

@@ -1,0 +1,258 @@
+//! Points of given θ: importance resampling on a grid, then small Langevin or MALA steps.
+//!
+//! ```text
+//! 1  u at one random place of every coarse cell           rough:  where is mass?
+//! 2  cells ∝ exp(u/2), mixed with all; many places in them, weights exp(u)/r
+//! 3  n of them, by systematic resampling on the weights    exact as their number grows
+//! 4  steps along ∇u with noise, which separate copies      MALA: exact at any step size
+//! ```
+//!
+//! Three dimensions are few enough for this to work without a learned sampler, for any n. The
+//! weights of 2 also give log Z with its error.
+
+use rayon::prelude::*;
+
+use super::UnconditionalProcess;
+use super::grid::{CoarseGrid, Weighted, effective, resample};
+use super::mala::Chains;
+use crate::point::{
+    Bounds, CandidateValues, Candidates, Clip, Langevin, LogWeights, Motion, PointBatch, PointMlp,
+};
+use crate::process::LogDensity;
+use crate::rng::Stream;
+use crate::{Error, Result, SetOffsets};
+
+/// Sets whose points are drawn together.
+const DRAWN_AT_ONCE: usize = 16;
+
+/// What moves points after resampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointMethod {
+    /// Langevin steps whose noise falls to zero: sharp surfaces, a law slightly too narrow.
+    Annealed,
+    /// Langevin steps with full noise.
+    Langevin,
+    /// Langevin proposals that are accepted or rejected: the law itself.
+    Mala,
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrawSettings {
+    /// Coarse cells per axis.
+    pub cells_per_axis: usize,
+    /// Proposals per point that is wanted.
+    pub proposals_per_point: usize,
+    /// What moves the points afterwards.
+    pub method: PointMethod,
+    /// How many steps of it.
+    pub num_steps: usize,
+    /// η of each step.
+    pub step_size: f32,
+}
+
+impl Default for DrawSettings {
+    fn default() -> Self {
+        Self {
+            cells_per_axis: 32,
+            proposals_per_point: 8,
+            method: PointMethod::Annealed,
+            num_steps: 10,
+            step_size: 2e-4,
+        }
+    }
+}
+
+/// How well it went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DrawReport {
+    /// Proposals per set.
+    pub num_proposals: usize,
+    /// Their effective number (Σ w)²/Σ w², the mean over sets.
+    pub effective_proposals: f64,
+    /// The share of MALA's proposals that were accepted.
+    pub acceptance: Option<f64>,
+}
+
+impl UnconditionalProcess {
+    /// `num_points` points for each θ of `theta` `[sets, k]`, as `[sets, num_points, d]`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a setting is 0 or `theta` does not fit, [`Error::NonFinite`] if
+    /// a point leaves the numbers.
+    pub fn draw_points(
+        &self,
+        theta: &[f32],
+        num_points: usize,
+        settings: &DrawSettings,
+        stream: Stream,
+    ) -> Result<(Vec<f32>, DrawReport)> {
+        let k = self.config.latent_dim;
+        for (field, found) in [
+            ("num_points", num_points),
+            ("cells_per_axis", settings.cells_per_axis),
+            ("proposals_per_point", settings.proposals_per_point),
+        ] {
+            if found == 0 {
+                return Err(Error::invalid(field, "at least 1", found));
+            }
+        }
+        let mlp = self.calibrated_mlp()?;
+        let count = (settings.proposals_per_point * num_points).max(FEWEST_PROPOSALS);
+        let num_sets = theta.len() / k;
+        let (mut points, mut accepted) = (Vec::new(), 0.0);
+        let mut report = DrawReport { num_proposals: count, ..DrawReport::default() };
+        for (number, theta) in theta.chunks(DRAWN_AT_ONCE * k).enumerate() {
+            let stream = stream.child(number as u64);
+            let weighted = self.weighted(&mlp, theta, settings.cells_per_axis, count, stream)?;
+            let chosen: Vec<Vec<f32>> = weighted
+                .par_iter()
+                .enumerate()
+                .map(|(set, weighted)| {
+                    let stream = stream.child(1_000 + set as u64);
+                    resample(weighted, self.config.value_dim, num_points, stream)
+                })
+                .collect();
+            let effective: f64 = weighted.iter().map(|set| effective(&set.log_weights)).sum();
+            report.effective_proposals += effective / num_sets as f64;
+            let (moved, acceptance) =
+                self.move_points(&mlp, theta, chosen.concat(), settings, stream.child(2))?;
+            accepted += acceptance * (theta.len() / k) as f64 / num_sets as f64;
+            points.extend(moved);
+        }
+        if settings.method == PointMethod::Mala {
+            report.acceptance = Some(accepted);
+        }
+        Ok((points, report))
+    }
+
+    /// log Z(θ) for each θ of `theta` `[sets, k]` from `num_proposals` weights, with its error.
+    ///
+    /// # Errors
+    ///
+    /// As [`draw_points`](Self::draw_points).
+    pub fn log_partition(
+        &self,
+        theta: &[f32],
+        num_proposals: usize,
+        stream: Stream,
+    ) -> Result<Vec<LogDensity>> {
+        let mlp = self.calibrated_mlp()?;
+        let cells = DrawSettings::default().cells_per_axis;
+        let mut found = Vec::new();
+        for (number, theta) in theta.chunks(DRAWN_AT_ONCE * self.config.latent_dim).enumerate() {
+            let stream = stream.child(number as u64);
+            let weighted = self.weighted(&mlp, theta, cells, num_proposals.max(2), stream)?;
+            found.extend(weighted.iter().map(|set| LogDensity::of_mean(&set.log_weights)));
+        }
+        Ok(found)
+    }
+
+    /// Steps 1 and 2: `count` places for every θ, with log exp(u)/r.
+    fn weighted(
+        &self,
+        mlp: &PointMlp,
+        theta: &[f32],
+        cells: usize,
+        count: usize,
+        stream: Stream,
+    ) -> Result<Vec<Weighted>> {
+        let (dim, half) = (self.config.value_dim, self.config.half_width);
+        let grid = CoarseGrid { dim, half, cells };
+        let num_cells = grid.num_cells();
+        let places = grid.places(stream.child(0));
+        let num_sets = theta.len() / self.config.latent_dim;
+        let offsets = SetOffsets::uniform(num_sets, 1)?;
+        let values = |values: CandidateValues<'_>, num_candidates: usize| -> Result<Vec<f32>> {
+            let candidates = Candidates {
+                values,
+                num_candidates,
+                locations: &[],
+                offsets: &offsets,
+                context: theta,
+                log_weights: LogWeights::Zero,
+            };
+            Ok(self.energy.module.backend().log_partition(mlp, &candidates)?.values)
+        };
+        let coarse = values(CandidateValues::Shared(&places), num_cells)?;
+        let base: Vec<f32> = places.chunks_exact(dim).map(|x| self.base(x)).collect();
+        let drawn: Vec<(Vec<f32>, Vec<f64>)> = coarse
+            .par_chunks_exact(num_cells)
+            .enumerate()
+            .map(|(set, f)| {
+                let u: Vec<f64> = f.iter().zip(&base).map(|(f, b)| f64::from(f + b)).collect();
+                grid.propose(&u, count, stream.child(10 + set as u64))
+            })
+            .collect();
+        let all: Vec<f32> = drawn.iter().flat_map(|(places, _)| places.iter().copied()).collect();
+        let fine = values(CandidateValues::PerAnchor(&all), count)?;
+        Ok(drawn
+            .into_par_iter()
+            .zip(fine.par_chunks_exact(count))
+            .map(|((values, log_densities), f)| {
+                let log_weights = values
+                    .chunks_exact(dim)
+                    .zip(f)
+                    .zip(&log_densities)
+                    .map(|((x, f), log_r)| f64::from(f + self.base(x)) - log_r)
+                    .collect();
+                Weighted { values, log_weights }
+            })
+            .collect())
+    }
+
+    /// Step 4, and the share of moves that were accepted.
+    fn move_points(
+        &self,
+        mlp: &PointMlp,
+        theta: &[f32],
+        points: Vec<f32>,
+        settings: &DrawSettings,
+        stream: Stream,
+    ) -> Result<(Vec<f32>, f64)> {
+        let num_sets = theta.len() / self.config.latent_dim;
+        let offsets =
+            SetOffsets::uniform(num_sets, points.len() / self.config.value_dim / num_sets)?;
+        if settings.num_steps == 0 {
+            return Ok((points, 1.0));
+        }
+        if settings.method == PointMethod::Mala {
+            let chains = Chains { mlp, theta, offsets: &offsets };
+            return self.mala(&chains, points, settings, stream);
+        }
+        let steps = settings.num_steps;
+        let noise_scales: Vec<f32> = (0..steps)
+            .map(|t| match settings.method {
+                PointMethod::Annealed => (steps - 1 - t) as f32 / (steps.max(2) - 1) as f32,
+                _ => 1.0,
+            })
+            .map(|share| share * settings.step_size.sqrt())
+            .collect();
+        let langevin = Langevin {
+            step_sizes: &vec![settings.step_size; steps],
+            noise_scales: &noise_scales,
+            noise: stream,
+            motion: self.motion(),
+        };
+        let batch = PointBatch { elements: &points, offsets: &offsets, context: theta };
+        let run = self.energy.module.backend().langevin(mlp, &batch, &langevin)?;
+        Ok((run.elements, 1.0))
+    }
+
+    /// What every motion of points has in common.
+    pub(super) fn motion(&self) -> Motion<'static> {
+        let half = self.config.half_width;
+        Motion {
+            clip: Clip::Norm(LONGEST_GRADIENT),
+            base_std_dev: Some(self.config.base_std_dev),
+            bounds: Some(Bounds { low: -half, high: half }),
+            is_fixed: None,
+        }
+    }
+}
+
+/// Fewer would miss thin parts of a shape, however few points are wanted.
+const FEWEST_PROPOSALS: usize = 8192;
+/// Longer gradients of u are shortened to this: at a step of 10⁻³ a point moves by half a unit.
+const LONGEST_GRADIENT: f32 = 1000.0;

@@ -1,0 +1,236 @@
+//! The GPU against the CPU, at sizes of real work. On a machine without a GPU every test says why
+//! it is skipped. The small cases of `point_against_twin` and `dynamics_against_twin` judge the GPU
+//! too, where there is one.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
+
+use std::sync::OnceLock;
+
+use ebp::SetOffsets;
+use ebp::point::{
+    Activation, CandidateValues, Candidates, ContextAt, Cotangent, CpuBackend, CudaBackend,
+    Langevin, LogWeights, MlpConfig, MlpShape, Motion, PointBackend, PointBatch, PointMlp, Pooling,
+    Precision, ScoreCotangent, Wanted,
+};
+use ebp::rng::Stream;
+
+/// The GPU, or a printed reason.
+fn gpu(precision: Precision) -> Option<CudaBackend> {
+    static F32: OnceLock<Result<CudaBackend, String>> = OnceLock::new();
+    let found = match precision {
+        Precision::F32 => F32
+            .get_or_init(|| CudaBackend::new(0, precision).map_err(|error| error.to_string()))
+            .clone(),
+        _ => CudaBackend::new(0, precision).map_err(|error| error.to_string()),
+    };
+    found.map_err(|reason| eprintln!("SKIPPED, no GPU is tested: {reason}")).ok()
+}
+
+/// 6 sets of about a thousand points and a network of real widths.
+struct Work {
+    mlp: PointMlp,
+    offsets: SetOffsets,
+    elements: Vec<f32>,
+    context: Vec<f32>,
+}
+
+impl Work {
+    fn new(widths: &[usize], output_dim: usize, activation: Activation) -> Self {
+        let config = MlpConfig {
+            context_dim: 32,
+            hidden_widths: widths.to_vec(),
+            output_dim,
+            activation,
+            context_at: ContextAt::EveryLayer,
+            ..MlpConfig::default()
+        };
+        let stream = Stream::new(5, "cuda");
+        let mlp = PointMlp::random(MlpShape::new(config).unwrap(), stream.child(0));
+        let offsets = SetOffsets::from_sizes([1000, 1, 777, 2048, 130, 999]).unwrap();
+        let mut elements = vec![0.0; offsets.num_elements() * 3];
+        stream.fill_normal(1, 0, &mut elements);
+        let mut context = vec![0.0; offsets.num_sets() * 32];
+        stream.fill_normal(2, 0, &mut context);
+        Self { mlp, offsets, elements, context }
+    }
+
+    fn batch(&self) -> PointBatch<'_> {
+        PointBatch { elements: &self.elements, offsets: &self.offsets, context: &self.context }
+    }
+
+    fn normals(&self, name: &str, count: usize) -> Vec<f32> {
+        let mut out = vec![0.0; count];
+        Stream::new(9, name).fill_normal(0, 0, &mut out);
+        out
+    }
+}
+
+/// ‖found − expected‖ / ‖expected‖
+fn distance(found: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let square = |x: f64| x * x;
+    let pairs = || found.iter().zip(expected);
+    let error: f64 = pairs().map(|(a, b)| square(f64::from(*a) - f64::from(*b))).sum();
+    let size: f64 = expected.iter().map(|b| square(f64::from(*b))).sum();
+    (error / size.max(1e-300)).sqrt()
+}
+
+#[track_caller]
+fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) {
+    let distance = distance(found, expected);
+    assert!(distance <= bound, "{what}: relative distance {distance:e}, at most {bound:e}");
+}
+
+/// What a training step asks for, on both devices; `bound` for all of it.
+fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
+    let (cpu, batch) = (CpuBackend::new(), work.batch());
+    let outputs = work.mlp.shape().config().output_dim;
+    let total = work.offsets.num_elements();
+    let cotangent = work.normals("cotangent", total * outputs);
+    let run = |backend: &dyn PointBackend| {
+        backend.backward(&work.mlp, &batch, Cotangent::PerElement(&cotangent), Wanted::ALL).unwrap()
+    };
+    let (found, expected) = (run(gpu), run(&cpu));
+    assert_near("values", &found.values, &expected.values, bound);
+    let (found, expected) = (found.gradients, expected.gradients);
+    let both = [
+        ("parameters", found.parameters, expected.parameters),
+        ("context", found.context, expected.context),
+        ("elements", found.elements, expected.elements),
+    ];
+    for (what, found, expected) in both {
+        assert_near(what, &found.unwrap(), &expected.unwrap(), bound);
+    }
+}
+
+#[test]
+fn gradients_of_real_networks_agree_with_the_cpu_in_f32() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    compare(&gpu, &Work::new(&[512, 512, 256], 1, Activation::Silu), 1e-5);
+    compare(&gpu, &Work::new(&[128, 256, 256], 512, Activation::Softplus), 1e-5);
+}
+
+/// Rounded factors err by 2⁻¹¹ and 2⁻⁸; through four layers and back some three times that.
+#[test]
+fn tensor_cores_err_by_their_rounding_and_no_more() {
+    for (precision, bound) in [(Precision::Tf32, 3e-3), (Precision::Bf16, 3e-2)] {
+        let Some(gpu) = gpu(precision) else { return };
+        compare(&gpu, &Work::new(&[512, 512, 256], 1, Activation::Silu), bound);
+    }
+}
+
+#[test]
+fn pools_find_the_same_rows() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let work = Work::new(&[128, 256], 512, Activation::Silu);
+    for pooling in [Pooling::Max, Pooling::Mean, Pooling::Sum] {
+        let expected = CpuBackend::new().pool(&work.mlp, &work.batch(), pooling).unwrap();
+        let found = gpu.pool(&work.mlp, &work.batch(), pooling).unwrap();
+        assert_near("pooled", &found.values, &expected.values, 1e-5);
+        let differing = found.critical.iter().zip(&expected.critical).filter(|(a, b)| a != b);
+        // Rounding may decide a near tie: one in a thousand.
+        assert!(differing.count() * 1000 <= expected.critical.len(), "{pooling:?}");
+        let cotangent = work.normals("pool", expected.values.len());
+        let gradient = |backend: &dyn PointBackend| {
+            let batch = work.batch();
+            let back = backend.pool_backward(&work.mlp, &batch, &expected, &cotangent, Wanted::ALL);
+            back.unwrap().parameters.unwrap()
+        };
+        assert_near("gradient", &gradient(&gpu), &gradient(&CpuBackend::new()), 1e-5);
+    }
+}
+
+#[test]
+fn log_partitions_agree() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let work = Work::new(&[256, 128], 1, Activation::Silu);
+    let (sets, k) = (work.offsets.num_sets(), 300);
+    let offsets = SetOffsets::uniform(sets, 2).unwrap();
+    let values = work.normals("candidates", sets * 2 * k * 3);
+    let weights = work.normals("weights", sets * 2 * k);
+    let candidates = Candidates {
+        values: CandidateValues::PerAnchor(&values),
+        num_candidates: k,
+        locations: &[],
+        offsets: &offsets,
+        context: &work.context,
+        log_weights: LogWeights::PerAnchor(&weights),
+    };
+    let run = |backend: &dyn PointBackend| {
+        let found = backend.log_partition(&work.mlp, &candidates).unwrap();
+        let cotangent = vec![0.5; sets * 2];
+        let back = backend.log_partition_backward(
+            &work.mlp,
+            &candidates,
+            &found.log_partition,
+            &cotangent,
+            Wanted::ALL,
+        );
+        (found, back.unwrap())
+    };
+    let ((found, back), (expected, expected_back)) = (run(&gpu), run(&CpuBackend::new()));
+    assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
+    assert_near("values", &found.values, &expected.values, 1e-5);
+    assert_near("dw", &back.parameters.unwrap(), &expected_back.parameters.unwrap(), 1e-5);
+    assert_near("dx", &back.elements.unwrap(), &expected_back.elements.unwrap(), 1e-5);
+}
+
+#[test]
+fn twenty_langevin_steps_end_in_the_same_places() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    for widths in [&[128, 64][..], &[512, 512, 256]] {
+        let work = Work::new(widths, 1, Activation::Silu);
+        let steps = 20;
+        let langevin = Langevin {
+            step_sizes: &vec![0.1; steps],
+            noise_scales: &vec![0.05; steps],
+            noise: Stream::new(3, "langevin"),
+            motion: Motion { base_std_dev: Some(2.5), ..Motion::default() },
+        };
+        let run = |backend: &dyn PointBackend| {
+            backend.langevin(&work.mlp, &work.batch(), &langevin).unwrap()
+        };
+        let (found, expected) = (run(&gpu), run(&CpuBackend::new()));
+        assert_near("elements", &found.elements, &expected.elements, 1e-5);
+        assert_near("score", &found.score, &expected.score, 1e-4);
+        assert_near("kinetic", &found.kinetic, &expected.kinetic, 1e-5);
+        assert_near("alignment", &found.final_alignment, &expected.final_alignment, 1e-4);
+    }
+}
+
+/// Steps of size zero leave the noise alone: its bits are the CPU's.
+#[test]
+fn noise_has_the_bits_of_the_cpu() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let mut work = Work::new(&[16], 1, Activation::Silu);
+    work.elements.fill(0.0);
+    let noise = Stream::new(3, "langevin");
+    let langevin =
+        Langevin { step_sizes: &[0.0], noise_scales: &[1.0], noise, motion: Motion::default() };
+    let found = gpu.langevin(&work.mlp, &work.batch(), &langevin).unwrap().elements;
+    let mut expected = vec![0.0; found.len()];
+    noise.fill_normal(0, 0, &mut expected);
+    let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&found), bits(&expected));
+}
+
+/// The same call gives the same bits: no sum depends on the order of threads.
+#[test]
+fn a_call_repeated_gives_the_same_bits() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let work = Work::new(&[256, 256], 1, Activation::Silu);
+    let score = work.normals("score", work.elements.len());
+    let run = || {
+        let cotangent = ScoreCotangent { score: &score, values: None };
+        let back = gpu.score_backward(&work.mlp, &work.batch(), cotangent, Wanted::ALL).unwrap();
+        back.parameters.unwrap()
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_missing_gpu_is_named() {
+    let error = CudaBackend::new(4096, Precision::F32).unwrap_err().to_string();
+    assert!(error.starts_with("cannot use the GPU: "), "{error}");
+    assert!(error.contains("--device cpu"), "{error}");
+}

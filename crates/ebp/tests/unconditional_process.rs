@@ -1,0 +1,390 @@
+//! The unconditional energy-based process: exchangeable, consistent, right about its own density,
+//! and able to learn.
+
+use std::sync::Arc;
+
+use ebp::SetOffsets;
+use ebp::nn::Step;
+use ebp::point::CpuBackend;
+use ebp::process::{
+    CloudEstimator, CloudSamplerConfig, DenoiseSettings, DrawSettings, Dynamics, NoiseSchedule,
+    PerturbationConfig, PointMethod, ProposalConfig, SamplerKind, UnconditionalConfig,
+    UnconditionalProcess,
+};
+use ebp::rng::Stream;
+use ebp::train::{CloudTraining, Trainable};
+
+fn small() -> UnconditionalConfig {
+    UnconditionalConfig {
+        half_width: 2.0,
+        latent_dim: 4,
+        encoder_widths: vec![16, 24],
+        head_widths: vec![16],
+        energy_widths: vec![24, 24],
+        num_proposals: 128,
+        encoder_points: 64,
+        likelihood_points: 64,
+        learning_rate: 5e-3,
+        learning_rate_warm_up: 10,
+        kl_warm_up: 10,
+        average_decay: 0.95,
+        perturbation: PerturbationConfig { share: 0.5, ..PerturbationConfig::default() },
+        ..UnconditionalConfig::default()
+    }
+}
+
+fn process(config: UnconditionalConfig) -> UnconditionalProcess {
+    UnconditionalProcess::new(config, 7, Arc::new(CpuBackend::new())).unwrap()
+}
+
+/// A ring around the z axis of radius 0.5 to 1.2, by `number`.
+fn ring(number: u64, count: usize) -> Vec<f32> {
+    let mut draws = vec![0.0; 2 * count];
+    let stream = Stream::new(number, "ring");
+    stream.fill_uniform(0, 0, &mut draws);
+    let radius = 0.5 + 0.7 * stream.child(1).normal(0, 0).abs().min(1.0);
+    draws
+        .chunks_exact(2)
+        .flat_map(|u| {
+            let (sine, cosine) = (std::f32::consts::TAU * u[0]).sin_cos();
+            [radius * cosine, radius * sine, 0.1 * (u[1] - 0.5)]
+        })
+        .collect()
+}
+
+fn step(number: u64) -> Step {
+    let stream = Stream::new(3, "steps").child(number);
+    Step { number, num_steps: 250, stream, learning_rate_factor: 1.0 }
+}
+
+fn train(process: &mut UnconditionalProcess, num_steps: u64) -> Vec<f64> {
+    let sets: Vec<Vec<f32>> = (0..12).map(|number| ring(number, 64)).collect();
+    (0..num_steps)
+        .map(|number| {
+            let chosen: Vec<&[f32]> =
+                (0..4).map(|place| sets[((4 * number + place) % 12) as usize].as_slice()).collect();
+            let record = process.learn(&chosen, &step(number)).unwrap();
+            assert!(record.iter().all(|(name, value)| value.is_finite() || panic!("{name}")));
+            record.iter().find(|(name, _)| *name == "nats").unwrap().1
+        })
+        .collect()
+}
+
+fn bits(process: &UnconditionalProcess) -> Vec<(String, Vec<u32>)> {
+    process
+        .parameters()
+        .export()
+        .unwrap()
+        .into_iter()
+        .map(|(name, tensor)| {
+            let values: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
+            (name, values.into_iter().map(f32::to_bits).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn the_order_of_points_does_not_matter() {
+    let process = process(small());
+    for n in [1, 5, 100, 2048] {
+        let set = ring(1, n);
+        let order = Stream::new(1, "order").permutation(n);
+        let shuffled: Vec<f32> =
+            order.iter().flat_map(|&row| set[3 * row..3 * row + 3].to_vec()).collect();
+        let codes = |set: &[f32]| process.encode(&[set]).unwrap();
+        assert_eq!(codes(&set).mean, codes(&shuffled).mean, "n = {n}");
+        let stream = Stream::new(2, "score");
+        let score = |set: &[f32]| process.score(&[set], 2, 4096, stream).unwrap().remove(0);
+        let (a, b) = (score(&set), score(&shuffled));
+        // The same numbers, added in another order: relative rounding of f64 sums of f32.
+        let scale = a.log_likelihood.value.abs().max(1.0);
+        assert!((a.log_likelihood.value - b.log_likelihood.value).abs() < 1e-6 * scale, "n = {n}");
+        for (row, &from) in order.iter().enumerate() {
+            assert!((b.energies[row] - a.energies[from]).abs() < 1e-4);
+        }
+    }
+}
+
+/// Given θ the law of some points does not change when further ones are looked at: densities are
+/// products over points, and Z does not know n.
+#[test]
+fn a_part_of_a_set_has_the_law_of_the_part() {
+    let process = process(small());
+    let set = ring(3, 300);
+    let code = process.encode(&[&set]).unwrap().mean;
+    let stream = Stream::new(1, "z");
+    let log_z = process.log_partition(&code, 20_000, stream).unwrap()[0];
+    assert!(log_z.std_error < 0.05);
+    let whole = process.score(&[&set], 1, 20_000, stream).unwrap().remove(0);
+    // The density of point i at θ = μ is u(xᵢ) − log Z, whatever the others are.
+    let shared = -f64::from(whole.energies[0]) - f64::from(whole.log_densities[0]);
+    for (energy, log_density) in whole.energies.iter().zip(&whole.log_densities) {
+        assert!((-f64::from(*energy) - f64::from(*log_density) - shared).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn sets_of_any_number_of_points_are_drawn_encoded_scored_and_denoised() {
+    let process = process(small());
+    let code = process.encode(&[&ring(1, 50)]).unwrap().mean;
+    for n in [1, 100, 2048, 20_000] {
+        let settings =
+            DrawSettings { cells_per_axis: 16, proposals_per_point: 2, ..DrawSettings::default() };
+        let (points, report) =
+            process.draw_points(&code, n, &settings, Stream::new(1, "draw")).unwrap();
+        assert_eq!(points.len(), 3 * n);
+        assert!(report.effective_proposals > 100.0, "{}", report.effective_proposals);
+        assert!(points.iter().all(|x| x.abs() <= 2.0));
+        let settings = DenoiseSettings { num_steps: 2, ..DenoiseSettings::default() };
+        let denoised = process.denoise(&points, None, None, &settings).unwrap();
+        assert_eq!(denoised.len(), 3 * n);
+        assert_eq!(process.encode(&[&points, &ring(1, 7)]).unwrap().num_sets(), 2);
+    }
+    assert!(process.encode(&[&[]]).is_err());
+    assert!(process.encode(&[&[1.0, 2.0]]).is_err());
+}
+
+/// log Z by importance sampling against the midpoint rule on 60³ cells.
+#[test]
+fn log_partitions_are_integrals() {
+    let mut process = process(small());
+    train(&mut process, 20);
+    process.use_average().unwrap();
+    let code = process.encode(&[&ring(1, 64), &ring(2, 64)]).unwrap().mean;
+    let found = process.log_partition(&code, 40_000, Stream::new(1, "z")).unwrap();
+    const CELLS: usize = 60;
+    let at = |cell: usize| -2.0 + 4.0 * (cell as f32 + 0.5) / CELLS as f32;
+    let grid: Vec<f32> = (0..CELLS * CELLS * CELLS)
+        .flat_map(|cell| [at(cell % CELLS), at(cell / CELLS % CELLS), at(cell / CELLS / CELLS)])
+        .collect();
+    for (set, log_z) in found.iter().enumerate() {
+        let theta = &code[4 * set..4 * set + 4];
+        let u = process.log_potentials(&grid, theta).unwrap();
+        let volume = (4.0 / CELLS as f64).powi(3);
+        let exact: f64 = u.iter().map(|&u| f64::from(u).exp() * volume).sum();
+        let error = (log_z.value - exact.ln()).abs();
+        // The rule is second order: cells of 1/15 against features of about ½.
+        assert!(error < 4.0 * log_z.std_error + 0.01, "{} {} {error}", log_z.value, exact.ln());
+        assert!(log_z.std_error < 0.02, "{}", log_z.std_error);
+    }
+}
+
+/// Draws fall into the eight octants (and shells) as often as the density says: a χ² test.
+#[test]
+fn draws_have_the_law_of_the_density() {
+    let mut process = process(small());
+    train(&mut process, 30);
+    let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+    const CELLS: usize = 48;
+    let at = |cell: usize| -2.0 + 4.0 * (cell as f32 + 0.5) / CELLS as f32;
+    let grid: Vec<f32> = (0..CELLS * CELLS * CELLS)
+        .flat_map(|cell| [at(cell % CELLS), at(cell / CELLS % CELLS), at(cell / CELLS / CELLS)])
+        .collect();
+    // Cubes of 12³ grid cells: 4³ bins.
+    let bin = |x: &[f32]| {
+        let place = |x: f32| (((x + 2.0) as usize).min(3)) as usize;
+        place(x[0]) + 4 * place(x[1]) + 16 * place(x[2])
+    };
+    let u = process.log_potentials(&grid, &code).unwrap();
+    let mut expected = vec![0.0; 64];
+    for (x, u) in grid.chunks_exact(3).zip(&u) {
+        expected[bin(x)] += f64::from(*u).exp();
+    }
+    let total: f64 = expected.iter().sum();
+    let count = 4000;
+    for (method, num_steps) in
+        [(PointMethod::Langevin, 0), (PointMethod::Langevin, 5), (PointMethod::Mala, 20)]
+    {
+        let settings = DrawSettings {
+            method,
+            num_steps,
+            step_size: 2e-3,
+            proposals_per_point: 16,
+            ..DrawSettings::default()
+        };
+        let (points, report) =
+            process.draw_points(&code, count, &settings, Stream::new(5, "draw")).unwrap();
+        if method == PointMethod::Mala {
+            assert!(report.acceptance.unwrap() > 0.9, "{:?}", report.acceptance);
+        }
+        let mut counts = vec![0.0; 64];
+        points.chunks_exact(3).for_each(|x| counts[bin(x)] += 1.0);
+        let (mut statistic, mut degrees, mut rest) = (0.0, 0.0, (0.0, 0.0));
+        for (found, expected) in counts.iter().zip(&expected) {
+            let expected = expected / total * count as f64;
+            if expected < 20.0 {
+                rest = (rest.0 + found, rest.1 + expected);
+            } else {
+                statistic += (found - expected).powi(2) / expected;
+                degrees += 1.0;
+            }
+        }
+        if rest.1 > 5.0 {
+            statistic += (rest.0 - rest.1).powi(2) / rest.1;
+        }
+        // Mean d, standard deviation √(2d); systematic resampling only lowers it.
+        let limit = degrees + 4.0 * (2.0_f64 * degrees).sqrt();
+        assert!(degrees > 10.0 && statistic < limit, "{method:?}: {statistic} of {degrees}");
+    }
+}
+
+#[test]
+fn every_estimator_learns() {
+    let sampler = CloudSamplerConfig {
+        num_layers: 6,
+        hyper_widths: vec![16],
+        block_points: 32,
+        block_widths: vec![8, 16],
+        block_state: 8,
+        num_dynamics_steps: 3,
+        num_draws: 64,
+        // Few steps: the sampler must keep up from the start.
+        learning_rate: 5e-3,
+        updates_per_step: 2,
+        ..CloudSamplerConfig::default()
+    };
+    let with = |estimator, kind, dynamics, noise_schedule| UnconditionalConfig {
+        estimator,
+        sampler: CloudSamplerConfig { kind, dynamics, noise_schedule, ..sampler.clone() },
+        ..small()
+    };
+    let (flow, block) = (SamplerKind::Flow, SamplerKind::Block);
+    let (constant, annealed) = (NoiseSchedule::Constant, NoiseSchedule::Annealed);
+    let importance = CloudEstimator::Importance;
+    let cases = [
+        (with(importance, flow, Dynamics::None, constant), 1.0),
+        (
+            UnconditionalConfig {
+                proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::default() },
+                ..with(importance, flow, Dynamics::None, constant)
+            },
+            1.0,
+        ),
+        (with(CloudEstimator::ScoreMatching, flow, Dynamics::None, constant), 0.2),
+        (with(CloudEstimator::Ade, flow, Dynamics::Langevin, constant), 0.1),
+        (with(CloudEstimator::Ade, flow, Dynamics::Langevin, annealed), 0.1),
+        (with(CloudEstimator::Ade, flow, Dynamics::Hamiltonian, constant), 0.1),
+        (with(CloudEstimator::Ade, flow, Dynamics::GeneralizedHamiltonian, constant), 0.1),
+        // A block LSTM of so few steps is no match for the energy; it must stay finite.
+        (with(CloudEstimator::Ade, block, Dynamics::Langevin, constant), f64::NEG_INFINITY),
+    ];
+    for (config, least_gain) in cases {
+        let label = format!("{:?} {:?}", config.estimator, config.sampler);
+        let mut process = process(config);
+        let nats = train(&mut process, 60);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let gain = mean(&nats[..5]) - mean(&nats[55..]);
+        assert!(gain > least_gain, "{label}: {gain} ({} to {})", nats[0], nats[59]);
+        if process.has_sampler() {
+            let theta = vec![0.0; 2 * 4];
+            let drawn = process.draw_from_sampler(&theta, 50, Stream::new(1, "draw")).unwrap();
+            assert_eq!(drawn.len(), 2 * 50 * 3);
+        }
+    }
+}
+
+/// Clouds drawn from the codes of rings have the radii of those rings.
+#[test]
+fn codes_tell_rings_apart() {
+    let mut process = process(UnconditionalConfig {
+        perturbation: PerturbationConfig::default(),
+        kl_weight: 0.1,
+        ..small()
+    });
+    train(&mut process, 250);
+    let sets: Vec<Vec<f32>> = (0..12).map(|number| ring(number, 64)).collect();
+    let radius = |points: &[f32]| {
+        let sum: f32 = points.chunks_exact(3).map(|x| x[0].hypot(x[1])).sum();
+        f64::from(sum / (points.len() / 3) as f32)
+    };
+    let slices: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
+    let codes = process.encode(&slices).unwrap();
+    let settings = DrawSettings { cells_per_axis: 20, ..DrawSettings::default() };
+    let (drawn, _) =
+        process.draw_points(&codes.mean, 300, &settings, Stream::new(1, "draw")).unwrap();
+    let pairs: Vec<(f64, f64)> =
+        slices.iter().zip(drawn.chunks_exact(900)).map(|(a, b)| (radius(a), radius(b))).collect();
+    let mean = |f: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(f).sum::<f64>() / 12.0;
+    let (a, b) = (mean(&|p| p.0), mean(&|p| p.1));
+    let covariance = mean(&|p| (p.0 - a) * (p.1 - b));
+    let scale = (mean(&|p| (p.0 - a).powi(2)) * mean(&|p| (p.1 - b).powi(2))).sqrt();
+    assert!(covariance / scale > 0.8, "correlation {}: {pairs:?}", covariance / scale);
+    let slope = covariance / mean(&|p| (p.0 - a).powi(2));
+    assert!((0.5..1.3).contains(&slope), "slope {slope}: {pairs:?}");
+    assert!(codes.num_active() > 0);
+}
+
+#[test]
+fn a_restored_process_goes_on_bit_for_bit() {
+    for estimator in [CloudEstimator::Importance, CloudEstimator::Ade] {
+        let config = UnconditionalConfig {
+            estimator,
+            sampler: CloudSamplerConfig {
+                num_dynamics_steps: 2,
+                num_draws: 32,
+                ..Default::default()
+            },
+            ..small()
+        };
+        let mut whole = process(config.clone());
+        train(&mut whole, 3);
+        let saved = whole.state().unwrap();
+        let sets = [ring(1, 64), ring(2, 40)];
+        let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
+        whole.use_average().unwrap();
+        whole.learn(&sets, &step(3)).unwrap();
+        let mut resumed = process(config);
+        resumed.restore(&saved).unwrap();
+        resumed.learn(&sets, &step(3)).unwrap();
+        assert_eq!(bits(&whole), bits(&resumed));
+        let mut damaged = saved;
+        damaged.pop_first();
+        assert!(resumed.restore(&damaged).is_err());
+    }
+}
+
+#[test]
+fn one_and_two_threads_compute_the_same_bytes() {
+    let with_threads = |count: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
+        pool.install(|| {
+            let mut process = process(small());
+            train(&mut process, 4);
+            let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+            let stream = Stream::new(1, "draw");
+            let (points, _) =
+                process.draw_points(&code, 500, &DrawSettings::default(), stream).unwrap();
+            (bits(&process), points)
+        })
+    };
+    assert_eq!(with_threads(1), with_threads(2));
+}
+
+/// Steps of a run depend on their number alone, and all clouds come before one comes again.
+#[test]
+fn epochs_visit_every_cloud() {
+    let sets: Vec<f32> = (0..6).flat_map(|number| ring(number, 40)).collect();
+    let names = (0..6).map(|number| number.to_string()).collect();
+    let offsets = SetOffsets::uniform(6, 40).unwrap();
+    let clouds = ebp::data::Clouds::new(3, sets, offsets, names).unwrap();
+    let mut first = CloudTraining::new(process(small()), clouds.clone(), 4, 1).unwrap();
+    let records: Vec<_> = (0..3).map(|number| first.step(&step(number)).unwrap()).collect();
+    let mut second = CloudTraining::new(process(small()), clouds, 4, 1).unwrap();
+    let again: Vec<_> = (0..3).map(|number| second.step(&step(number)).unwrap()).collect();
+    assert_eq!(records, again);
+}
+
+#[test]
+fn settings_outside_their_range_are_refused_by_name() {
+    let backend = || Arc::new(CpuBackend::new());
+    let refused = |config: UnconditionalConfig| {
+        UnconditionalProcess::new(config, 1, backend()).unwrap_err().to_string()
+    };
+    let message = refused(UnconditionalConfig { latent_dim: 0, ..small() });
+    assert_eq!(message, "`latent_dim` must be at least 1, found 0");
+    let proposal = ProposalConfig { uniform_share: 0.0, ..ProposalConfig::default() };
+    assert!(refused(UnconditionalConfig { proposal, ..small() }).contains("uniform_share"));
+    let proposal = ProposalConfig { sampler_share: 0.5, ..ProposalConfig::default() };
+    assert!(refused(UnconditionalConfig { proposal, ..small() }).contains("sampler_share"));
+    assert!(refused(UnconditionalConfig { temperature: -1.0, ..small() }).contains("temperature"));
+}
