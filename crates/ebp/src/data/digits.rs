@@ -148,10 +148,10 @@ fn digit(side: usize, stream: Stream) -> (Vec<u8>, u32) {
     let ways = GLYPHS[label];
     let strokes = ways[dice.below(ways.len())];
     let (tall, slant, turn) =
-        (dice.between(0.56, 0.72), dice.between(-0.1, 0.35), dice.between(-0.15, 0.15));
+        (dice.between(0.5, 0.62), dice.between(-0.1, 0.35), dice.between(-0.12, 0.12));
     let wide = tall * dice.between(0.5, 0.85);
-    let centre = [dice.between(0.45, 0.55), dice.between(0.45, 0.55)];
-    let radius = dice.between(0.032, 0.07);
+    let centre = [dice.between(0.46, 0.54), dice.between(0.47, 0.53)];
+    let radius = dice.between(0.03, 0.06);
     let brightness = dice.between(0.85, 1.0);
     let (sine, cosine) = turn.sin_cos();
     let mut segments = Vec::new();
@@ -170,10 +170,7 @@ fn digit(side: usize, stream: Stream) -> (Vec<u8>, u32) {
     }
     let pixel = 1.0 / side as f64;
     let level = |place: usize| {
-        let at = [
-            ((place % side) as f64 + 0.5) * pixel,
-            ((place / side) as f64 + 0.5) * pixel,
-        ];
+        let at = [((place % side) as f64 + 0.5) * pixel, ((place / side) as f64 + 0.5) * pixel];
         let nearest =
             segments.iter().map(|&[a, b]| distance(at, a, b)).fold(f64::INFINITY, f64::min);
         // Ink within the pen, fading over one and a half pixels.

@@ -34,13 +34,7 @@ pub struct PictureTaskConfig {
 impl Default for PictureTaskConfig {
     /// 64 pictures, from 10 known pixels to about half of 28 × 28, a fifth of them contiguous.
     fn default() -> Self {
-        Self {
-            num_pictures: 64,
-            min_context: 10,
-            max_context: 400,
-            contiguous: 0.3,
-            max_target: 0,
-        }
+        Self { num_pictures: 64, min_context: 10, max_context: 400, contiguous: 0.3, max_target: 0 }
     }
 }
 

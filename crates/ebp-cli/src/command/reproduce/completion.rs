@@ -53,7 +53,12 @@ pub(crate) struct CompletionArguments {
     data: Option<PathBuf>,
 
     /// Models, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "ebp-exact,cnp,np,anp")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "ebp-exact,cnp,np,anp"
+    )]
     models: Vec<String>,
 
     /// Change a setting of the preset, such as train.num_steps=500; may be repeated

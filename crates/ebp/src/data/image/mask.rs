@@ -97,12 +97,9 @@ mod tests {
         };
         assert_eq!(known(KnownPart::Random(10)), 10);
         assert_eq!(known(KnownPart::Random(5000)), 783);
-        for half in [
-            KnownPart::TopHalf,
-            KnownPart::BottomHalf,
-            KnownPart::LeftHalf,
-            KnownPart::RightHalf,
-        ] {
+        for half in
+            [KnownPart::TopHalf, KnownPart::BottomHalf, KnownPart::LeftHalf, KnownPart::RightHalf]
+        {
             assert_eq!(known(half), 392);
         }
         assert_eq!(known(KnownPart::AroundHole(16)), 784 - 256);

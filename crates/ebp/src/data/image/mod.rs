@@ -21,8 +21,8 @@ use super::file::{Archive, NumberKind, extension, malformed, name_of, read_bytes
 use super::format::idx;
 
 pub use decode::{Crop, ImageOptions};
-pub use mask::KnownPart;
 use decode::{Picture, decode};
+pub use mask::KnownPart;
 
 /// Pictures unpacked and decoded at a time: what is held in memory beside the result.
 const CHUNK: usize = 512;

@@ -101,8 +101,10 @@ impl Classifier {
         step.stream.fill_uniform(0, 0, &mut uniforms);
         let count = images.len();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below count")]
-        let chosen: Vec<usize> =
-            uniforms.iter().map(|&u| ((f64::from(u) * count as f64) as usize).min(count - 1)).collect();
+        let chosen: Vec<usize> = uniforms
+            .iter()
+            .map(|&u| ((f64::from(u) * count as f64) as usize).min(count - 1))
+            .collect();
         let pixels: Vec<f32> = chosen
             .par_iter()
             .enumerate()

@@ -160,9 +160,11 @@ impl Pictures<'_> {
         let channels = self.task.images.channels;
         let pixels = original.iter().enumerate();
         pixels
-            .map(|(at, level)| {
-                if self.mask[at / channels] { (f32::from(*level) + 0.5) / 256.0 } else { 0.0 }
-            })
+            .map(
+                |(at, level)| {
+                    if self.mask[at / channels] { (f32::from(*level) + 0.5) / 256.0 } else { 0.0 }
+                },
+            )
             .collect()
     }
 }

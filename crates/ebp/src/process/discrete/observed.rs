@@ -17,11 +17,7 @@ pub(super) struct Observed {
 impl Observed {
     pub(super) fn nothing(config: &DiscreteConfig) -> Self {
         let places = config.grid.num_places();
-        Self {
-            is_known: vec![false; places],
-            symbols: vec![0; places * config.channels],
-            count: 0,
-        }
+        Self { is_known: vec![false; places], symbols: vec![0; places * config.channels], count: 0 }
     }
 
     /// Puts every element of `set` in its place.
@@ -55,7 +51,11 @@ impl Observed {
             .iter()
             .enumerate()
             .map(|(index, &symbol)| {
-                if self.is_known[index / channels] { 0.5 * (config.value(symbol) + 1.0) } else { 0.0 }
+                if self.is_known[index / channels] {
+                    0.5 * (config.value(symbol) + 1.0)
+                } else {
+                    0.0
+                }
             })
             .collect()
     }

@@ -28,7 +28,10 @@ pub(super) struct Posterior {
 enum Elements {
     /// [a, b] of every place, and a bias.
     Table(Linear),
-    Network { module: PointModule, parameters: Var },
+    Network {
+        module: PointModule,
+        parameters: Var,
+    },
 }
 
 impl Posterior {

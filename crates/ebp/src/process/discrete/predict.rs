@@ -96,7 +96,8 @@ impl DiscretePredictive<'_> {
         let mut thetas = vec![0.0; count * self.mean.len()];
         stream.fill_normal(0, 0, &mut thetas);
         for theta in thetas.chunks_exact_mut(self.mean.len()) {
-            for ((theta, mean), log_std_dev) in theta.iter_mut().zip(&self.mean).zip(&self.log_std_dev)
+            for ((theta, mean), log_std_dev) in
+                theta.iter_mut().zip(&self.mean).zip(&self.log_std_dev)
             {
                 *theta = mean + log_std_dev.exp() * *theta;
             }
@@ -113,15 +114,22 @@ impl DiscretePredictive<'_> {
         mut work: impl FnMut(&Targets<'_>, &[f32], usize) -> Result<()>,
     ) -> Result<()> {
         let surroundings = &self.process.surroundings;
-        let rows = surroundings.rows(&self.context, places);
+        let mut rows = surroundings.rows(&self.context, places);
+        let mut num_features = surroundings.num_features();
+        if let Some(attention) = &self.process.attention {
+            let found = attention.look(&[&self.context], &[places])?.to_vec2::<f32>()?;
+            let seen = rows.chunks_exact(num_features).zip(&found);
+            rows = seen.flat_map(|(row, found)| row.iter().chain(found)).copied().collect();
+            num_features += self.process.config.num_attended();
+        }
         let per_chunk = (ROWS / places.len()).max(1);
         let chunks = thetas.chunks(per_chunk * self.mean.len());
         for (chunk, thetas) in chunks.enumerate() {
             let count = thetas.len() / self.mean.len();
             let repeated = rows.repeat(count);
             let offsets = SetOffsets::uniform(count, places.len())?;
-            let num_features = surroundings.num_features();
-            let targets = Targets { rows: &repeated, num_features, offsets: &offsets };
+            let targets =
+                Targets { rows: &repeated, num_features, attended: None, offsets: &offsets };
             work(&targets, thetas, chunk * per_chunk)?;
         }
         Ok(())
@@ -243,7 +251,8 @@ impl Predictive for DiscretePredictive<'_> {
         let (m, count) = (targets.len(), self.process.config.num_draws);
         let found = self.hypotheses(targets, count, Stream::new(0, PREDICTION))?;
         let density = |target: usize| {
-            let terms: Vec<f64> = found.log_density.iter().skip(target).step_by(m).copied().collect();
+            let terms: Vec<f64> =
+                found.log_density.iter().skip(target).step_by(m).copied().collect();
             LogDensity::of_mean(&terms)
         };
         Ok((0..m).map(density).collect())

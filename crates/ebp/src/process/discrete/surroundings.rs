@@ -71,7 +71,13 @@ impl Surroundings {
     }
 
     /// [known, x] of every other place of the window; zeros beyond the edge.
-    fn push_window(&self, context: &Observed, brightness: &[f32], place: usize, rows: &mut Vec<f32>) {
+    fn push_window(
+        &self,
+        context: &Observed,
+        brightness: &[f32],
+        place: usize,
+        rows: &mut Vec<f32>,
+    ) {
         let (grid, channels) = (self.config.grid, self.config.channels);
         let (width, height) = (grid.width().cast_signed(), grid.height().cast_signed());
         let (column, row) = (place.cast_signed() % width, place.cast_signed() / width);

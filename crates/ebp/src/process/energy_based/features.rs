@@ -8,7 +8,11 @@ use crate::{IndexedSet, Result, SetOffsets};
 
 /// Appends the features of each number of `numbers`.
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-pub(in crate::process) fn push_features(numbers: &[f64], num_frequencies: usize, into: &mut Vec<f32>) {
+pub(in crate::process) fn push_features(
+    numbers: &[f64],
+    num_frequencies: usize,
+    into: &mut Vec<f32>,
+) {
     into.extend(numbers.iter().map(|&number| number as f32));
     let mut frequency = std::f64::consts::FRAC_PI_4;
     for _ in 0..num_frequencies {

@@ -14,6 +14,7 @@ mod config;
 mod dynamics;
 mod energy;
 mod features;
+mod hypotheses;
 mod importance;
 mod latent;
 mod learn;
@@ -146,7 +147,11 @@ impl EnergyBasedProcess {
 }
 
 /// Multiplies a range of flat parameters.
-pub(super) fn scale_range(parameters: &Var, range: std::ops::Range<usize>, scale: f32) -> Result<()> {
+pub(super) fn scale_range(
+    parameters: &Var,
+    range: std::ops::Range<usize>,
+    scale: f32,
+) -> Result<()> {
     let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
     for weight in &mut flat[range] {
         *weight *= scale;

@@ -16,12 +16,8 @@ use ebp::rng::Stream;
 use ebp::train::{Evaluation, Pictures, Step};
 
 pub(crate) use self::data::PictureData;
-pub(crate) use self::model::{
-    PictureProcess, Size, TrainedPictures, new_model,
-};
-pub(crate) use self::outcome::{
-    Jury, Outcome, completion_mosaic, filled, score_table, shaded,
-};
+pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, new_model};
+pub(crate) use self::outcome::{Jury, Outcome, completion_mosaic, filled, score_table, shaded};
 pub(crate) use self::settings::{ProcessName, Settings, preset_settings};
 use super::{TrainArguments, directory};
 use crate::config::Layers;

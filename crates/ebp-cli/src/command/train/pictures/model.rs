@@ -10,7 +10,9 @@ use ebp::point::{CpuBackend, PointBackend};
 use ebp::process::neural::{
     AttentionConfig, Deterministic, LatentConfig, NeuralProcess, NeuralProcessConfig,
 };
-use ebp::process::{DiscreteProcess, Grid, LatentProcess, Learner};
+use ebp::process::{
+    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess, Learner,
+};
 use ebp::train::{PictureTaskConfig, Pictures};
 use miette::miette;
 
@@ -75,6 +77,21 @@ pub(crate) fn new_process(
 ) -> Result<Box<dyn PictureProcess>, Failure> {
     let mut config = match settings.process {
         ProcessName::Exact => return Ok(Box::new(new_exact(settings, size)?)),
+        ProcessName::Importance | ProcessName::Ade => {
+            let estimator = match settings.process {
+                ProcessName::Ade => Estimator::Ade,
+                _ => Estimator::Importance,
+            };
+            let config = EnergyBasedConfig {
+                location_dim: 2,
+                value_dim: size.channels,
+                // The nodes of the quadrature are then the middles of the 256 levels.
+                value_domain: (-1.0, 1.0),
+                estimator,
+                ..settings.element_model.clone()
+            };
+            return Ok(Box::new(EnergyBasedProcess::new(config, settings.seed, backend())?));
+        }
         ProcessName::Cnp => NeuralProcessConfig::conditional(),
         ProcessName::Np => NeuralProcessConfig::latent(),
         ProcessName::Anp => NeuralProcessConfig::attentive(),
@@ -90,8 +107,7 @@ pub(crate) fn new_process(
         *latent = LatentConfig { latent_dim: rival.latent_dim, ..latent.clone() };
     }
     if let Deterministic::Attention(attention) = &mut config.deterministic {
-        *attention =
-            AttentionConfig { embedding_widths: vec![rival.width], ..attention.clone() };
+        *attention = AttentionConfig { embedding_widths: vec![rival.width], ..attention.clone() };
     }
     Ok(Box::new(NeuralProcess::new(config, settings.seed, backend())?))
 }
@@ -124,7 +140,8 @@ impl TrainedPictures {
     pub(crate) fn load(directory: &Path) -> Result<Self, Failure> {
         let not_a_run = || {
             Failure::Usage(miette!(
-                help = "give the folder of a run of `ebp train digits` or another preset of pictures",
+                help =
+                    "give the folder of a run of `ebp train digits` or another preset of pictures",
                 "there is no model of pictures in `{}`",
                 directory.display()
             ))

@@ -164,8 +164,16 @@ pub(crate) fn score_table(outcomes: &[Outcome]) -> String {
         found.map_or_else(String::new, |found| format!("{:.1} %", 100.0 * found.mean))
     };
     let header = [
-        "given", "model", "bits/dim", "joint", "by density", "best error", "diversity", "agree",
-        "where decided", "kinds",
+        "given",
+        "model",
+        "bits/dim",
+        "joint",
+        "by density",
+        "best error",
+        "diversity",
+        "agree",
+        "where decided",
+        "kinds",
     ];
     let mut rows = vec![header.map(String::from).to_vec()];
     let names = outcomes.first().map_or(&[][..], |outcome| &outcome.scores);
@@ -229,10 +237,11 @@ pub(crate) fn completion_mosaic(
             _ => format!("{name} half given"),
         };
         let mut rows = vec![Row { label: "given".into(), pictures: given }];
-        rows.extend((1_usize..).zip(completions).map(|(number, pictures)| Row {
-            label: format!("completion {number}"),
-            pictures,
-        }));
+        rows.extend(
+            (1_usize..)
+                .zip(completions)
+                .map(|(number, pictures)| Row { label: format!("completion {number}"), pictures }),
+        );
         mosaic.groups.push((title, rows));
     }
     let originals = (0..count).map(|index| Thumbnail::new(width, channels, images.image(index)));
