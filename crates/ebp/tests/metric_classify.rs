@@ -262,8 +262,8 @@ fn the_chosen_cost_is_the_best_of_its_list_whatever_the_number_of_threads() {
     };
     let chosen = run();
     let best = chosen.accuracies.iter().copied().fold(0.0, f64::max);
-    let place = chosen.accuracies.iter().position(|&accuracy| accuracy == best).unwrap();
-    assert_eq!(chosen.cost, COSTS[place]);
+    let place = chosen.accuracies.iter().position(|&accuracy| accuracy >= best).unwrap();
+    assert!((chosen.cost - COSTS[place]).abs() < 1e-15);
     let alone = rayon_of_one(run);
     assert_eq!(alone.accuracies, chosen.accuracies);
     for class in 0..3 {
@@ -296,7 +296,9 @@ fn newton_steps_finish_where_descent_is_slow() {
     let (num, dim) = (120, 20);
     let mut values = vec![0.0_f32; num * dim];
     Stream::new(5, "rows").fill_normal(0, 0, &mut values);
-    values.iter_mut().for_each(|value| *value = 30.0 + *value);
+    for value in &mut values {
+        *value += 30.0;
+    }
     let mut coins = vec![0.0_f32; num];
     Stream::new(6, "labels").fill_uniform(0, 0, &mut coins);
     let labels: Vec<usize> = coins.iter().map(|&u| usize::from(u < 0.4)).collect();

@@ -73,7 +73,7 @@ impl Mosaic {
         let zoom = (LEAST_SIDE / columns.max(lines).max(1) as f64).ceil().max(1.0);
         let (wide, tall) = (zoom * columns as f64, zoom * lines as f64);
         let longest = rows().map(|row| row.label.chars().count()).max().unwrap_or(0);
-        let words = if longest == 0 { 0.0 } else { 0.62 * LETTER * longest as f64 + MARGIN };
+        let words = if longest == 0 { 0.0 } else { 0.85 * LETTER * longest as f64 + MARGIN };
         let across = rows().map(|row| row.pictures.len()).max().unwrap_or(1) as f64;
         let width = 2.0 * MARGIN + words + across * (wide + GAP) - GAP;
         let title = |name: &str| if name.is_empty() { 0.0 } else { 1.7 * LETTER };

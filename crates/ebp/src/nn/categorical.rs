@@ -15,6 +15,7 @@ use candle_core::Tensor;
 use rayon::prelude::*;
 
 use super::host::{HostView, Reversal, Reverse, checked, empty, record};
+use crate::error::check_finite;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::{Error, Result};
 
@@ -40,12 +41,8 @@ pub fn categorical_log_mass(potentials: &Tensor, symbols: &[u32]) -> Result<Tens
         return Err(Error::invalid("symbols", format!("below {size}"), found));
     }
     let values = HostView::new("potentials", &potentials)?;
+    check_finite("potentials", &values, "the network that made them diverged")?;
     let result = log_masses(&values, size, symbols);
-    crate::error::check_finite(
-        "log mass",
-        &result,
-        "the network that made the potentials diverged",
-    )?;
     drop(values);
     let nothing = empty(0)?;
     let reverse = ReverseLogMass { symbols: symbols.to_vec(), size };
@@ -137,8 +134,7 @@ impl VectorLoop for LogSum<'_> {
         }
         let sum =
             sums.iter().sum::<f32>() + rest.iter().map(|f| exponential(f - largest)).sum::<f32>();
-        // A row with NaN has no largest; the sum says so.
-        (largest, if sum >= 1.0 { sum } else { f32::NAN })
+        (largest, sum)
     }
 }
 

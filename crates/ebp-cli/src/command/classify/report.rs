@@ -1,5 +1,7 @@
 //! The result of `ebp classify`, as a table or as JSON.
 
+use std::fmt::Write;
+
 use ebp::metric::classify::{Confusion, Features};
 use serde::Serialize;
 
@@ -89,7 +91,7 @@ impl Report {
         if let Protocol::CrossValidation { fold_accuracies, .. } = &self.protocol {
             let worst = fold_accuracies.iter().copied().fold(1.0, f64::min);
             let best = fold_accuracies.iter().copied().fold(0.0, f64::max);
-            text += &format!(" (folds {:.1} to {:.1} %)", 100.0 * worst, 100.0 * best);
+            let _ = write!(text, " (folds {:.1} to {:.1} %)", 100.0 * worst, 100.0 * best);
         }
         text += "\n\n";
         let mut rows = vec![["class", "items", "found", "precision"].map(str::to_owned).to_vec()];
@@ -99,7 +101,7 @@ impl Report {
         }));
         text += &output::table(&rows);
         if let Some(picture) = &self.picture {
-            text += &format!("\npicture  {picture}\n");
+            let _ = write!(text, "\npicture  {picture}\n");
         }
         text
     }

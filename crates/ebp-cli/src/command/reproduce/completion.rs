@@ -25,12 +25,12 @@ use crate::picture::save;
 use crate::progress::Progress;
 use crate::threads::start_threads;
 
-/// Steps by which the time of a rival's step is measured.
-const TIMED_STEPS: u64 = 8;
+/// Steps by which the time of a step is measured.
+const TIMED_STEPS: u64 = 12;
 
 pub(super) const HELP: &str = "\
-The energy-based process is trained first; every rival then gets the same time. Held-out pictures
-are completed from the parts named below, with 20 draws of the latent each:
+The first model is trained as its preset says; every other gets as many steps as fit into the same
+time, by the fastest of twelve steps of each. Held-out pictures are completed from the parts named below, with 20 draws of the latent each:
 
   bits/dim       exact probability of the 256 levels per unknown pixel, by the mixture over draws;
                  Gaussians get the integral of their density over a level's cell
@@ -117,8 +117,8 @@ pub(super) fn run(
             Experiment { settings, data, out, is_quiet: arguments.quiet, jury: None };
         let mut outcomes: Vec<Outcome> = Vec::new();
         for model in models {
-            let time = outcomes.first().map(|first| first.seconds);
-            outcomes.push(experiment.outcome(model, time, &stop)?);
+            let budget = outcomes.first().map(|first| first.seconds);
+            outcomes.push(experiment.outcome(model, budget, &stop)?);
         }
         if arguments.json {
             #[derive(Serialize)]
@@ -170,7 +170,7 @@ impl Experiment {
     fn outcome(
         &mut self,
         model: ProcessName,
-        time: Option<f64>,
+        budget: Option<f64>,
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
         let path = self.out.join(format!("{}.json", model.name()));
@@ -178,8 +178,11 @@ impl Experiment {
             return Ok(found);
         }
         let mut settings = Settings { process: model, ..self.settings.clone() };
-        if let (Some(seconds), true) = (time, model != ProcessName::Exact) {
-            settings.train.num_steps = self.steps_in(&settings, seconds)?;
+        let seconds_per_step = self.seconds_per_step(&settings)?;
+        if let Some(budget) = budget {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let num_steps = (budget / seconds_per_step) as u64;
+            settings.train.num_steps = num_steps.max(1);
         }
         let mut trained = new_model(&settings, &self.data)?;
         let store = CheckpointStore::open(
@@ -197,13 +200,13 @@ impl Experiment {
             config,
             numbers: Size::of(&self.data.training).numbers(),
         };
-        let started = Instant::now();
         let trainer = Trainer::new(settings.train.clone(), settings.seed)?;
         let ending = trainer.run(&mut trained, session)?;
         if matches!(ending, Ending::Interrupted { .. }) || stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
-        let seconds = started.elapsed().as_secs_f64();
+        // What the steps take where nothing else runs: the clock would count other people's work.
+        let seconds = settings.train.num_steps as f64 * seconds_per_step;
         let mut process = trained.into_process();
         process.use_average()?;
         if self.jury.is_none() {
@@ -218,9 +221,8 @@ impl Experiment {
         Ok(outcome)
     }
 
-    /// How many steps fit into `seconds`, by the time of a few.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of steps")]
-    fn steps_in(&self, settings: &Settings, seconds: f64) -> Result<u64, Failure> {
+    /// The time of a step: the fastest of a few, since other work only slows them.
+    fn seconds_per_step(&self, settings: &Settings) -> Result<f64, Failure> {
         let mut model = new_model(settings, &self.data)?;
         let mut fastest = f64::INFINITY;
         for number in 0..TIMED_STEPS {
@@ -233,7 +235,7 @@ impl Experiment {
             })?;
             fastest = fastest.min(started.elapsed().as_secs_f64());
         }
-        Ok(((seconds / fastest) as u64).max(1))
+        Ok(fastest)
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
         // Three of class 0, one taken for 1; one of class 1, found.
         confusion.add([(0, 0), (0, 0), (0, 1), (1, 1)]).unwrap();
         assert_eq!((confusion.total(), confusion.correct()), (4, 3));
-        assert_eq!(confusion.accuracy(), 0.75);
+        assert!((confusion.accuracy() - 0.75).abs() < 1e-15);
         assert_eq!((confusion.recall(0), confusion.recall(1)), (2.0 / 3.0, 1.0));
         assert_eq!((confusion.precision(0), confusion.precision(1)), (1.0, 0.5));
         assert!(confusion.add([(0, 2)]).is_err());

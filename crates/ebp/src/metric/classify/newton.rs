@@ -24,7 +24,7 @@ use super::features::{Features, LANES};
 
 /// The most steps, and halvings of one of them.
 const MAX_STEPS: usize = 40;
-const MAX_HALVINGS: usize = 30;
+const MAX_HALVINGS: i32 = 30;
 /// Rows that are added to the matrix together, so that it is read and written less often.
 const ROWS_TOGETHER: usize = 8;
 
@@ -42,17 +42,15 @@ impl Problem<'_> {
                 break;
             }
             let Some(goal) = self.minimum(&active, cost) else { break };
-            let mut share = 1.0;
-            let moved = (0..MAX_HALVINGS).find_map(|_| {
-                let tried = between(&weights, &goal, share);
+            let moved = (0..MAX_HALVINGS).find_map(|halvings| {
+                let tried = between(&weights, &goal, 0.5_f64.powi(halvings));
                 let margins = self.margins(&tried);
                 let value = self.primal(&tried, &margins, cost);
-                share *= 0.5;
-                (value < primal).then_some((tried, margins, value))
+                (value < primal).then_some((tried, margins, value, halvings > 0))
             });
-            let Some((tried, tried_margins, value)) = moved else { break };
+            let Some((tried, tried_margins, value, is_shortened)) = moved else { break };
             // After a shortened step the same rows may be active without w being their minimum.
-            before = if share == 0.5 { active } else { Vec::new() };
+            before = if is_shortened { Vec::new() } else { active };
             (weights, margins, primal) = (tried, tried_margins, value);
         }
         let alpha = |(margin, sign): (&f64, &f64)| 2.0 * cost * (1.0 - sign * margin).max(0.0);
@@ -90,7 +88,9 @@ impl Problem<'_> {
         })
         .ok()?;
         let mut alphas = vec![0.0; self.rows.len()];
-        active.iter().for_each(|&i| alphas[i] = 2.0 * cost);
+        for &i in active {
+            alphas[i] = 2.0 * cost;
+        }
         let right = self.combination(&alphas);
         let mut solution = Matrix::from_rows(1, &right.as_flattened()[..dim]);
         cholesky.solve_lower(&mut solution);

@@ -74,6 +74,11 @@ pub struct DiscreteConfig {
     pub window: usize,
     /// And averages of the context around it, weighted by Gaussians of 2, 4 and 8 places.
     pub smooths: bool,
+    /// Heads of cross-attention, by which a target looks at all of the context; 0 for none. It
+    /// costs targets × context.
+    pub attention_heads: usize,
+    /// Width of the attention; the heads share it.
+    pub attention_width: usize,
     /// The energy's first-layer weights start this much larger.
     pub input_scale: f32,
     /// Which θ targets are scored with.
@@ -117,6 +122,8 @@ impl Default for DiscreteConfig {
             value_frequencies: 4,
             window: 3,
             smooths: true,
+            attention_heads: 0,
+            attention_width: 64,
             input_scale: 2.0,
             mode: TrainingMode::Predictive,
             num_scored: 128,
@@ -153,6 +160,10 @@ impl DiscreteConfig {
             let expected = "a single width for the posterior `table`";
             return Err(Error::invalid("encoder_widths", expected, self.encoder_widths.len()));
         }
+        if self.attention_heads > 0 && self.energy == EnergyForm::Element {
+            let expected = "0 for the energy `element`, whose locations are constants";
+            return Err(Error::invalid("attention_heads", expected, self.attention_heads));
+        }
         for (field, found) in [
             ("input_scale", f64::from(self.input_scale)),
             ("learning_rate", self.learning_rate),
@@ -169,6 +180,11 @@ impl DiscreteConfig {
             return Err(Error::invalid("average_decay", "in [0, 1)", self.average_decay));
         }
         Ok(())
+    }
+
+    /// Numbers that attention adds to what a target sees.
+    pub(super) fn num_attended(&self) -> usize {
+        if self.attention_heads > 0 { self.attention_width } else { 0 }
     }
 
     /// The width that the posterior pools.

@@ -36,6 +36,8 @@ struct Channel {
 pub(super) struct Targets<'a> {
     pub(super) rows: &'a [f32],
     pub(super) num_features: usize,
+    /// Further numbers that are in the graph, `[n, width]`; only for [`Energy::log_mass`].
+    pub(super) attended: Option<&'a Tensor>,
     pub(super) offsets: &'a SetOffsets,
 }
 
@@ -78,11 +80,10 @@ impl Energy {
         let n = targets.offsets.num_elements();
         let mut total: Option<Tensor> = None;
         for (number, channel) in self.channels.iter().enumerate() {
-            let rows = self.channel_rows(targets, number, |index, c| {
+            let told = |index: usize, c: usize| {
                 self.config.value(symbols[index * self.config.channels + c])
-            });
-            let width = rows.len() / n;
-            let rows = Tensor::from_vec(rows, (n, width), &Device::Cpu)?;
+            };
+            let rows = self.tensor_rows(targets, number, told)?;
             let chosen: Vec<u32> =
                 symbols.iter().skip(number).step_by(self.config.channels).copied().collect();
             let found = match self.config.energy {
@@ -176,6 +177,30 @@ impl Energy {
         Ok(values)
     }
 
+    /// The same as [`channel_rows`](Self::channel_rows) in the graph, with what was attended to.
+    fn tensor_rows(
+        &self,
+        targets: &Targets<'_>,
+        channel: usize,
+        known: impl Fn(usize, usize) -> f32,
+    ) -> Result<Tensor> {
+        let n = targets.offsets.num_elements();
+        let tensor = |rows: Vec<f32>| {
+            let width = rows.len() / n;
+            Tensor::from_vec(rows, (n, width), &Device::Cpu)
+        };
+        let Some(attended) = targets.attended else {
+            return Ok(tensor(self.channel_rows(targets, channel, known))?);
+        };
+        let own = tensor(targets.rows.to_vec())?;
+        if channel == 0 {
+            return Ok(Tensor::cat(&[&own, attended], 1)?);
+        }
+        let nothing = Targets { rows: &[], num_features: 0, ..*targets };
+        let known = tensor(self.channel_rows(&nothing, channel, known))?;
+        Ok(Tensor::cat(&[&own, attended, &known], 1)?)
+    }
+
     /// The targets' rows, each with the features of the channels before `channel`.
     fn channel_rows(
         &self,
@@ -188,8 +213,9 @@ impl Energy {
         }
         let width = targets.num_features + self.config.known_features(channel);
         let mut rows = Vec::with_capacity(targets.offsets.num_elements() * width);
-        for (index, row) in targets.rows.chunks_exact(targets.num_features).enumerate() {
-            rows.extend_from_slice(row);
+        for index in 0..targets.offsets.num_elements() {
+            let own = index * targets.num_features..(index + 1) * targets.num_features;
+            rows.extend_from_slice(&targets.rows[own]);
             let values: Vec<f64> = (0..channel).map(|c| f64::from(known(index, c))).collect();
             push_features(&values, self.config.value_frequencies, &mut rows);
         }

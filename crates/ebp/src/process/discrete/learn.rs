@@ -28,7 +28,8 @@ const ACTIVE: f32 = 0.01;
 struct Prepared {
     context: Observed,
     all: Observed,
-    /// Rows of the targets that are scored, and their symbols.
+    /// Places and rows of the targets that are scored, and their symbols.
+    places: Vec<usize>,
     rows: Vec<f32>,
     symbols: Vec<u32>,
     num_scored: usize,
@@ -59,6 +60,7 @@ impl DiscreteProcess {
             rows: self.surroundings.rows(&context, &places),
             symbols: symbols.collect(),
             num_scored: places.len(),
+            places,
             num_targets,
             context,
             all,
@@ -95,7 +97,16 @@ impl Learner for DiscreteProcess {
         let rows = concat(&prepared, |task| &task.rows);
         let symbols = concat(&prepared, |task| &task.symbols);
         let num_features = self.surroundings.num_features();
-        let targets = Targets { rows: &rows, num_features, offsets: &offsets };
+        let attended = match &self.attention {
+            Some(attention) => {
+                let contexts: Vec<&Observed> = prepared.iter().map(|task| &task.context).collect();
+                let places: Vec<&[usize]> = prepared.iter().map(|task| &task.places[..]).collect();
+                Some(attention.look(&contexts, &places)?)
+            }
+            None => None,
+        };
+        let targets =
+            Targets { rows: &rows, num_features, attended: attended.as_ref(), offsets: &offsets };
         let masses = self.energy.log_mass(&targets, &symbols, &theta)?;
 
         // Every set counts the same, whatever the size of its context.

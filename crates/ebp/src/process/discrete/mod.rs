@@ -9,9 +9,10 @@
 //! chain of such laws, p(red) p(green | red) p(blue | red, green). Locations are the places of a
 //! [`Grid`]: a picture is the set of its pixels, and a context is any part of it.
 //!
-//! `posterior.rs` makes q, `energy.rs` f, `surroundings.rs` what a target sees of the context
-//! beside θ; `learn.rs` is a training step and `predict.rs` what is said afterwards.
+//! `posterior.rs` makes q, `energy.rs` f, `surroundings.rs` and `attention.rs` what a target sees of
+//! the context beside θ; `learn.rs` is a training step and `predict.rs` what is said afterwards.
 
+mod attention;
 mod config;
 mod energy;
 mod grid;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
+use self::attention::CrossAttention;
 use self::energy::Energy;
 use self::posterior::Posterior;
 use self::surroundings::Surroundings;
@@ -67,6 +69,7 @@ pub struct DiscreteProcess {
     posterior: Posterior,
     energy: Energy,
     surroundings: Surroundings,
+    attention: Option<CrossAttention>,
     adam: Adam,
     average: MovingAverage,
 }
@@ -83,7 +86,13 @@ impl DiscreteProcess {
         let surroundings = Surroundings::new(&config);
         let posterior =
             Posterior::new(&config, &parameters.group("posterior"), Arc::clone(&backend))?;
-        let num_features = surroundings.num_features();
+        let attention = if config.attention_heads > 0 {
+            let group = parameters.group("attention");
+            Some(CrossAttention::new(&config, &surroundings, &group)?)
+        } else {
+            None
+        };
+        let num_features = surroundings.num_features() + config.num_attended();
         let energy = Energy::new(&config, num_features, &parameters.group("energy"), backend)?;
         let settings = AdamConfig {
             max_gradient_norm: Some(config.max_gradient_norm),
@@ -91,7 +100,7 @@ impl DiscreteProcess {
         };
         let adam = Adam::new(&parameters, settings)?;
         let average = MovingAverage::new(&parameters, config.average_decay)?;
-        Ok(Self { config, parameters, posterior, energy, surroundings, adam, average })
+        Ok(Self { config, parameters, posterior, energy, surroundings, attention, adam, average })
     }
 
     /// The settings.

@@ -114,15 +114,22 @@ impl DiscretePredictive<'_> {
         mut work: impl FnMut(&Targets<'_>, &[f32], usize) -> Result<()>,
     ) -> Result<()> {
         let surroundings = &self.process.surroundings;
-        let rows = surroundings.rows(&self.context, places);
+        let mut rows = surroundings.rows(&self.context, places);
+        let mut num_features = surroundings.num_features();
+        if let Some(attention) = &self.process.attention {
+            let found = attention.look(&[&self.context], &[places])?.to_vec2::<f32>()?;
+            let seen = rows.chunks_exact(num_features).zip(&found);
+            rows = seen.flat_map(|(row, found)| row.iter().chain(found)).copied().collect();
+            num_features += self.process.config.num_attended();
+        }
         let per_chunk = (ROWS / places.len()).max(1);
         let chunks = thetas.chunks(per_chunk * self.mean.len());
         for (chunk, thetas) in chunks.enumerate() {
             let count = thetas.len() / self.mean.len();
             let repeated = rows.repeat(count);
             let offsets = SetOffsets::uniform(count, places.len())?;
-            let num_features = surroundings.num_features();
-            let targets = Targets { rows: &repeated, num_features, offsets: &offsets };
+            let targets =
+                Targets { rows: &repeated, num_features, attended: None, offsets: &offsets };
             work(&targets, thetas, chunk * per_chunk)?;
         }
         Ok(())

@@ -14,6 +14,7 @@ mod config;
 pub(super) mod dynamics;
 pub(super) mod energy;
 mod features;
+mod hypotheses;
 mod importance;
 pub(super) mod latent;
 mod learn;

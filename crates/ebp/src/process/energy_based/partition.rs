@@ -53,6 +53,11 @@ impl Nodes {
         Self { values: proposals.values, count, dims, low, width, per_dim }
     }
 
+    /// All nodes.
+    pub(super) fn points(&self) -> impl Iterator<Item = &[f32]> {
+        self.values.chunks_exact(self.dims)
+    }
+
     /// log of the volume of a cell.
     pub(super) fn log_weight(&self) -> f32 {
         self.dims as f32 * self.width.ln()

@@ -41,6 +41,8 @@ pub(super) struct BatchPlan {
     pub(super) jitter: f32,
     /// Whether the encoder's points are perturbed.
     pub(super) is_perturbed: bool,
+    /// Whether whole sets are changed.
+    pub(super) is_augmented: bool,
     /// Candidates from the grids; 0 for none.
     pub(super) num_candidates: usize,
 }
@@ -95,6 +97,9 @@ fn prepare(set: &[f32], config: &UnconditionalConfig, plan: BatchPlan, stream: S
         .flat_map(|index| &set[index * dim..(index + 1) * dim])
         .copied()
         .collect();
+    if plan.is_augmented {
+        augment(&mut points, config, stream.child(5));
+    }
     if plan.jitter > 0.0 {
         let mut noise = vec![0.0; points.len()];
         stream.child(1).fill_normal(0, 0, &mut noise);
@@ -135,6 +140,29 @@ fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
     let rest = 1.0 - config.proposal.sampler_share;
     let share = config.proposal.uniform_share / rest.max(f64::MIN_POSITIVE);
     ((share * count as f64).round() as usize).clamp(1, count.max(2) - 1)
+}
+
+/// Mirrors and stretches a set.
+fn augment(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
+    let dim = config.value_dim;
+    let mut factors = vec![0.0; dim];
+    stream.child(0).fill_normal(0, 0, &mut factors);
+    for factor in &mut factors {
+        *factor = (config.augmentation.stretch * *factor).exp();
+    }
+    let mut coins = vec![0.0; config.augmentation.mirror_axes.len()];
+    stream.child(1).fill_uniform(0, 0, &mut coins);
+    for (&axis, coin) in config.augmentation.mirror_axes.iter().zip(coins) {
+        if coin < 0.5 {
+            factors[axis] = -factors[axis];
+        }
+    }
+    for point in points.chunks_exact_mut(dim) {
+        for (x, factor) in point.iter_mut().zip(&factors) {
+            // A point that would leave the domain stays at its wall, where Z is still taken.
+            *x = (*x * factor).clamp(-config.half_width, config.half_width);
+        }
+    }
 }
 
 /// Noise everywhere, or in a ball around a random point, or none.

@@ -96,6 +96,17 @@ impl Default for PerturbationConfig {
     }
 }
 
+/// Changes of whole training sets that leave them what they are: more sets to learn from where
+/// there are few.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AugmentationConfig {
+    /// Axes along which sets are mirrored at the mean of the data, each half of the time.
+    pub mirror_axes: Vec<usize>,
+    /// Each axis is stretched by exp(s ξ), ξ standard normal and one per axis and draw.
+    pub stretch: f32,
+}
+
 /// Settings of an [`UnconditionalProcess`](super::UnconditionalProcess).
 ///
 /// Lengths are in units of the standardised data. What the data decide is no part of the text.
@@ -147,6 +158,8 @@ pub struct UnconditionalConfig {
     pub jitter: f32,
     /// The same at the end: small for sharp surfaces.
     pub final_jitter: f32,
+    /// Changes of whole sets.
+    pub augmentation: AugmentationConfig,
     /// Noise on what the encoder reads.
     pub perturbation: PerturbationConfig,
     /// κ, the weight of the KL divergence against the likelihood in nats: 1 for the ELBO.
@@ -197,6 +210,7 @@ impl Default for UnconditionalConfig {
             likelihood_points: 2048,
             jitter: 0.02,
             final_jitter: 0.01,
+            augmentation: AugmentationConfig::default(),
             perturbation: PerturbationConfig::default(),
             kl_weight: 1.0,
             kl_warm_up: 1000,
@@ -260,6 +274,7 @@ impl UnconditionalConfig {
             ("jitter", self.jitter),
             ("final_jitter", self.final_jitter),
             ("bias_scale", self.bias_scale),
+            ("augmentation.stretch", self.augmentation.stretch),
             ("perturbation.everywhere", self.perturbation.everywhere),
             ("perturbation.in_ball", self.perturbation.in_ball),
             ("perturbation.radius", self.perturbation.radius),
@@ -287,6 +302,10 @@ impl UnconditionalConfig {
                             the set's own points";
             let found = format!("{uniform_share} and {sampler_share}");
             return Err(Error::invalid("proposal.uniform_share, sampler_share", expected, found));
+        }
+        if let Some(axis) = self.augmentation.mirror_axes.iter().find(|&&a| a >= self.value_dim) {
+            let expected = format!("below {}", self.value_dim);
+            return Err(Error::invalid("augmentation.mirror_axes", expected, axis));
         }
         if cell_widths.is_empty() {
             return Err(Error::invalid("proposal.cell_widths", "at least one", "none"));

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::UnconditionalProcess;
 use super::batch::{Batch, BatchPlan};
-use super::config::{CloudEstimator, Decay};
+use super::config::{AugmentationConfig, CloudEstimator, Decay};
 use super::sampler::CloudDraws;
 use crate::nn::{Mode, Record, Step, TensorBatch, TensorCandidates};
 use crate::process::energy_based::latent::Gaussians;
@@ -58,6 +58,7 @@ impl UnconditionalProcess {
         let plan = BatchPlan {
             jitter: self.jitter(step),
             is_perturbed: self.config.perturbation.share > 0.0,
+            is_augmented: self.config.augmentation != AugmentationConfig::default(),
             num_candidates: self.config.num_proposals - self.num_sampled(),
         };
         let batch = Batch::new(sets, &self.config, plan, step.stream.child(0))?;
@@ -147,6 +148,7 @@ impl UnconditionalProcess {
         let plan = BatchPlan {
             jitter: self.config.final_jitter,
             is_perturbed: false,
+            is_augmented: false,
             num_candidates: 4 * self.config.num_proposals,
         };
         let (mut nats, mut kls, mut bound, mut effective) = (0.0, 0.0, 0.0, 0.0);

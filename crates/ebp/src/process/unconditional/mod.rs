@@ -45,7 +45,8 @@ use crate::{Error, Result};
 
 pub use codes::LatentCodes;
 pub use config::{
-    CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig, UnconditionalConfig,
+    AugmentationConfig, CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig,
+    UnconditionalConfig,
 };
 pub use denoise::DenoiseSettings;
 pub use points::{DrawReport, DrawSettings, PointMethod, PointStart};

@@ -9,7 +9,9 @@ use ebp::data::image::Images;
 use ebp::process::neural::{
     AttentionConfig, Deterministic, LatentConfig, NeuralProcess, NeuralProcessConfig,
 };
-use ebp::process::{DiscreteProcess, Grid, LatentProcess, Learner};
+use ebp::process::{
+    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess, Learner,
+};
 use ebp::train::{PictureTaskConfig, Pictures};
 use miette::miette;
 
@@ -70,6 +72,25 @@ pub(crate) fn new_process(
 ) -> Result<Box<dyn PictureProcess>, Failure> {
     let mut config = match settings.process {
         ProcessName::Exact => return Ok(Box::new(new_exact(settings, size)?)),
+        ProcessName::Importance | ProcessName::Ade => {
+            let estimator = match settings.process {
+                ProcessName::Ade => Estimator::Ade,
+                _ => Estimator::Importance,
+            };
+            let config = EnergyBasedConfig {
+                location_dim: 2,
+                value_dim: size.channels,
+                // The nodes of the quadrature are then the middles of the 256 levels.
+                value_domain: (-1.0, 1.0),
+                estimator,
+                ..settings.element_model.clone()
+            };
+            return Ok(Box::new(EnergyBasedProcess::new(
+                config,
+                settings.seed,
+                device::open()?.backend,
+            )?));
+        }
         ProcessName::Cnp => NeuralProcessConfig::conditional(),
         ProcessName::Np => NeuralProcessConfig::latent(),
         ProcessName::Anp => NeuralProcessConfig::attentive(),

@@ -1,6 +1,7 @@
 //! The settings of training on pictures.
 
-use ebp::process::DiscreteConfig;
+use ebp::point::Activation;
+use ebp::process::{DiscreteConfig, EnergyBasedConfig, PosteriorPooling};
 use ebp::train::{PictureTaskConfig, TrainerConfig};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) tasks: PictureTaskConfig,
     /// The energy-based process.
     pub(crate) model: DiscreteConfig,
+    /// The energy-based process of `importance` and `ade`.
+    pub(crate) element_model: EnergyBasedConfig,
     /// The neural processes.
     pub(crate) rival: RivalSettings,
     /// The loop.
@@ -46,6 +49,10 @@ pub(crate) enum Kind {
 pub(crate) enum ProcessName {
     /// The energy-based process, normalised exactly over the levels.
     Exact,
+    /// The energy-based process with a network over (x, t), log Z by importance sampling.
+    Importance,
+    /// The same, trained against a learned sampler: the paper's way.
+    Ade,
     /// The conditional neural process.
     Cnp,
     /// The neural process.
@@ -56,12 +63,15 @@ pub(crate) enum ProcessName {
 
 impl ProcessName {
     /// All of them, ours first.
-    pub(crate) const ALL: [Self; 4] = [Self::Exact, Self::Cnp, Self::Np, Self::Anp];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Exact, Self::Importance, Self::Ade, Self::Cnp, Self::Np, Self::Anp];
 
     /// The name under which results are reported.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Exact => "ebp-exact",
+            Self::Importance => "ebp-importance",
+            Self::Ade => "ebp-ade",
             Self::Cnp => "cnp",
             Self::Np => "np",
             Self::Anp => "anp",
@@ -143,9 +153,28 @@ impl Default for Settings {
             data: DataSettings::default(),
             tasks: PictureTaskConfig::default(),
             model: DiscreteConfig::default(),
+            element_model: element_model(),
             rival: RivalSettings::default(),
             train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
         }
+    }
+}
+
+/// The paper's sizes: encoder {128, 256, 256, 512}, max pooling beside the mean.
+fn element_model() -> EnergyBasedConfig {
+    EnergyBasedConfig {
+        latent_dim: 128,
+        encoder_widths: vec![128, 256, 256, 512],
+        pooling: PosteriorPooling::MaxAndMean,
+        head_widths: vec![256],
+        energy_widths: vec![128, 128],
+        activation: Activation::Silu,
+        location_frequencies: 6,
+        num_proposals: 64,
+        kl_warm_up: 500,
+        learning_rate: 1e-3,
+        max_gradient_norm: 2.0,
+        ..EnergyBasedConfig::default()
     }
 }
 

@@ -104,6 +104,8 @@ fn normalised(dim: usize, points: &[f32]) -> Vec<f32> {
         .flat_map(|point| point.iter().zip(&centre).map(|(x, c)| x - c).collect::<Vec<_>>())
         .collect();
     let scale = (moved.iter().map(|x| x * x).sum::<f32>() / count).sqrt().max(1e-6);
-    moved.iter_mut().for_each(|x| *x /= scale);
+    for x in &mut moved {
+        *x /= scale;
+    }
     moved
 }

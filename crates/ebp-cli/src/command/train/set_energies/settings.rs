@@ -77,7 +77,7 @@ impl Default for Settings {
             evaluation: EvaluationSettings::default(),
             data: DataSettings::default(),
             model: SetEnergyConfig::default(),
-            train: TrainerConfig { num_steps: 1500, ..TrainerConfig::default() },
+            train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
         }
     }
 }

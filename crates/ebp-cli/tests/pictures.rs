@@ -1,0 +1,181 @@
+//! `ebp train digits`, `complete` and `reproduce completion` as a user meets them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Pictures of 8 × 8 and a model so small that a step takes milliseconds.
+const TINY: [&str; 15] = [
+    "data.side=8",
+    "data.num_training=60",
+    "data.num_test=12",
+    "evaluation.num_pictures=3",
+    "evaluation.num_draws=3",
+    "evaluation.parts=[\"10\",\"top\"]",
+    "evaluation.drawn=[\"top\"]",
+    "evaluation.classifies=false",
+    "tasks.num_pictures=4",
+    "tasks.max_context=40",
+    "model.encoder_widths=[8]",
+    "model.head_widths=[8]",
+    "model.energy_widths=[8]",
+    "model.latent_dim=2",
+    "rival.width=16",
+];
+
+fn ebp(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ebp"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("the binary starts")
+}
+
+fn good(folder: &Path, arguments: &[&str]) -> String {
+    let output = ebp(folder, arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = ebp(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty());
+    // The report wraps nothing, but its help stands on a line of its own.
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn with_tiny<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let settings = TINY.iter().flat_map(|setting| ["--set", setting]);
+    arguments.iter().copied().chain(settings).collect()
+}
+
+fn train(folder: &Path, out: &str) -> Value {
+    let arguments =
+        ["train", "digits", "-q", "--json", "--set", "train.num_steps=12", "--out", out];
+    serde_json::from_str(&good(folder, &with_tiny(&arguments))).expect("JSON")
+}
+
+/// A grey picture of 8 × 8 whose right half is transparent, and a mask that says the same.
+fn write_pictures(folder: &Path) {
+    let picture = image::GrayAlphaImage::from_fn(8, 8, |x, y| {
+        let level = if x == y { 255 } else { 0 };
+        image::LumaA([level, if x < 4 { 255 } else { 0 }])
+    });
+    picture.save(folder.join("torn.png")).expect("a picture");
+    let plain = image::GrayImage::from_fn(8, 8, |x, y| image::Luma([if x == y { 255 } else { 0 }]));
+    plain.save(folder.join("plain.png")).expect("a picture");
+    let mask = image::GrayImage::from_fn(8, 8, |x, _| image::Luma([if x < 4 { 0 } else { 255 }]));
+    mask.save(folder.join("mask.png")).expect("a mask");
+    let black = image::GrayImage::new(8, 8);
+    black.save(folder.join("black.png")).expect("a mask");
+    let large = image::GrayImage::new(20, 10);
+    large.save(folder.join("large.png")).expect("a picture");
+}
+
+#[test]
+fn drawn_digits_become_a_model_that_completes_pictures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let report = train(folder, "run");
+    assert_eq!(report["model"], "ebp-exact");
+    assert_eq!(report["scores"].as_array().map(Vec::len), Some(2));
+    assert!(report["scores"][0][1]["bits"]["mean"].as_f64().is_some_and(|bits| bits < 9.0));
+    assert!(folder.join("run/plots/completions.png").is_file());
+
+    write_pictures(folder);
+    let complete = |extra: &[&str]| {
+        let mut arguments = vec!["complete", "run", "--json", "-k", "3"];
+        arguments.extend(extra);
+        serde_json::from_str::<Value>(&good(folder, &arguments)).expect("JSON")
+    };
+    let masked = complete(&["--image", "plain.png", "--mask", "mask.png", "--out", "a"]);
+    assert_eq!(masked["missing_pixels"], 32);
+    assert!(masked["energy"].as_f64().is_some_and(|energy| energy > 0.0));
+    let completed = image::open(folder.join("a/completion-2.png")).expect("a picture").to_luma8();
+    for (x, y, pixel) in completed.enumerate_pixels().filter(|(x, _, _)| *x < 4) {
+        assert_eq!(pixel.0[0], if x == y { 255 } else { 0 }, "known pixels stay");
+    }
+    for name in ["grid.png", "energy.png", "std-dev.png", "completion-3.png"] {
+        assert!(folder.join("a").join(name).is_file(), "{name}");
+    }
+    // Transparency says the same as the mask, and what is hidden does not matter.
+    complete(&["--image", "torn.png", "--out", "b"]);
+    let bytes = |path: &str| fs::read(folder.join(path)).expect("a file");
+    assert_eq!(bytes("a/completion-1.png"), bytes("b/completion-1.png"));
+    complete(&["--image", "torn.png", "--out", "c", "--grain", "--seed", "4"]);
+    assert_ne!(bytes("a/completion-1.png"), bytes("c/completion-1.png"));
+    complete(&["--image", "torn.png", "--out", "d", "--rounds", "3"]);
+    let inverted = ["--image", "plain.png", "--mask", "mask.png", "--invert-mask", "--out", "e"];
+    complete(&inverted);
+    let picture = ["--image", "large.png", "--mask", "mask.png", "--resize", "--out", "f"];
+    assert_eq!(complete(&picture)["known_pixels"], 32);
+
+    let refuse = |extra: &[&str]| refusal(folder, &[&["complete", "run"], extra].concat());
+    assert!(refuse(&["--image", "plain.png"]).contains("no transparent pixels"));
+    let wrong = refuse(&["--image", "large.png", "--mask", "mask.png"]);
+    assert!(wrong.contains("has 20 x 10 pixels, the model knows 8 x 8"), "{wrong}");
+    let nothing = refuse(&["--image", "plain.png", "--mask", "black.png"]);
+    assert!(nothing.contains("nothing is missing"), "{nothing}");
+    let turned = ["--image", "plain.png", "--mask", "black.png", "--invert-mask"];
+    assert!(refuse(&turned).contains("nothing is known"));
+    let elsewhere = ["complete", "nowhere", "--image", "plain.png"];
+    assert!(refusal(folder, &elsewhere).contains("there is no model of pictures"));
+}
+
+#[test]
+fn a_run_of_pictures_is_the_same_for_any_threads_and_refuses_what_is_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for threads in ["1", "2"] {
+        let base = ["train", "digits", "-q", "--set", "train.num_steps=6", "--threads", threads];
+        let arguments = [&base[..], &["--out", threads]].concat();
+        good(folder, &with_tiny(&arguments));
+    }
+    let metrics = |run: &str| fs::read(folder.join(run).join("metrics.jsonl")).expect("metrics");
+    assert_eq!(metrics("1"), metrics("2"));
+    let missing = refusal(folder, &["train", "mnist"]);
+    assert!(missing.contains("there are no pictures in `mnist`"), "{missing}");
+    let unknown = with_tiny(&["train", "digits", "--set", "evaluation.parts=[\"half\"]", "-q"]);
+    let mut unknown = unknown;
+    unknown.extend(["--set", "evaluation.parts=[\"half\"]", "--set", "train.num_steps=1"]);
+    assert!(refusal(folder, &unknown).contains("found `half`"));
+}
+
+#[test]
+fn all_models_of_completion_are_trained_for_the_same_time_and_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let arguments = with_tiny(&[
+        "reproduce",
+        "completion",
+        "-q",
+        "--json",
+        "--out",
+        "all",
+        "--models",
+        "ebp-exact,cnp,np,anp",
+        "--set",
+        "train.num_steps=4",
+    ]);
+    let first = good(folder, &arguments);
+    let report: Value = serde_json::from_str(&first).expect("JSON");
+    let names: Vec<_> = report["outcomes"]
+        .as_array()
+        .expect("outcomes")
+        .iter()
+        .map(|outcome| outcome["model"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(names, ["ebp-exact", "cnp", "np", "anp"]);
+    assert!(folder.join("all/anp.png").is_file());
+    // What is kept is not trained again.
+    assert_eq!(good(folder, &arguments), first);
+    // The model of the experiment completes pictures.
+    write_pictures(folder);
+    good(folder, &["complete", "all/ebp-exact", "--image", "torn.png"]);
+    let unknown = ["reproduce", "completion", "--models", "gan"];
+    assert!(refusal(folder, &unknown).contains("there is no model `gan`"));
+}

@@ -1,0 +1,329 @@
+//! The energy-based process over a finite alphabet: exact masses, exchangeability, consistency,
+//! training that goes on bit for bit.
+
+use std::sync::Arc;
+
+use ebp::IndexedSet;
+use ebp::data::digits::draw_digits;
+use ebp::data::image::{Images, KnownPart};
+use ebp::nn::Step;
+use ebp::point::CpuBackend;
+use ebp::process::neural::{NeuralProcess, NeuralProcessConfig};
+use ebp::process::{
+    DiscreteConfig, DiscreteProcess, EnergyForm, Grid, Hypotheses, LEVEL_CELL, LatentProcess,
+    Learner, PosteriorForm, Process, Rendering, Task, TrainingMode, picture_task,
+};
+use ebp::rng::Stream;
+use ebp::train::{PictureTaskConfig, Pictures, Trainable};
+
+const SIDE: usize = 8;
+
+fn config(posterior: PosteriorForm, energy: EnergyForm, channels: usize) -> DiscreteConfig {
+    DiscreteConfig {
+        grid: Grid::new(SIDE, SIDE).unwrap(),
+        channels,
+        latent_dim: 4,
+        posterior,
+        encoder_widths: vec![12],
+        head_widths: vec![8],
+        energy,
+        energy_widths: vec![12],
+        embedding_dim: 8,
+        location_frequencies: 2,
+        value_frequencies: 2,
+        window: 1,
+        num_scored: 16,
+        num_draws: 3,
+        rate_warm_up: 1,
+        learning_rate: 5e-3,
+        ..DiscreteConfig::default()
+    }
+}
+
+fn process(config: DiscreteConfig) -> DiscreteProcess {
+    DiscreteProcess::new(config, 5, Arc::new(CpuBackend::new())).unwrap()
+}
+
+/// Every form that there is.
+fn forms() -> Vec<DiscreteConfig> {
+    let mut forms = Vec::new();
+    for posterior in [PosteriorForm::Table, PosteriorForm::DeepSets] {
+        for energy in [EnergyForm::Levels, EnergyForm::Element] {
+            for channels in [1, 3] {
+                forms.push(DiscreteConfig { levels: 32, ..config(posterior, energy, channels) });
+            }
+        }
+    }
+    for channels in [1, 3] {
+        forms.push(DiscreteConfig {
+            attention_heads: 2,
+            attention_width: 8,
+            levels: 32,
+            ..config(PosteriorForm::Table, EnergyForm::Levels, channels)
+        });
+    }
+    forms.push(DiscreteConfig {
+        mode: TrainingMode::FullSet,
+        levels: 32,
+        ..config(PosteriorForm::Table, EnergyForm::Levels, 1)
+    });
+    forms
+}
+
+fn images(channels: usize) -> Images {
+    let (grey, _) = draw_digits(SIDE, 0, 12, 1).unwrap();
+    if channels == 1 {
+        return grey;
+    }
+    let pixels = grey.pixels.iter().flat_map(|&x| [x, x / 2, 255 - x]).collect();
+    Images::new(SIDE, SIDE, 3, pixels, grey.names).unwrap()
+}
+
+fn task(channels: usize, known: usize) -> Task {
+    let stream = Stream::new(2, "task");
+    let mask = KnownPart::Random(known).mask(SIDE, SIDE, stream);
+    picture_task(&images(channels), 0, &mask, stream.child(1)).unwrap()
+}
+
+fn hypotheses(process: &DiscreteProcess, context: &IndexedSet, target: &IndexedSet) -> Hypotheses {
+    let cell = 2.0 / process.config().levels as f64;
+    process.hypotheses(context, target, cell, 3, Stream::new(4, "theta")).unwrap()
+}
+
+fn reversed(set: &IndexedSet) -> IndexedSet {
+    set.select(&(0..set.len()).rev().collect::<Vec<_>>())
+}
+
+/// Σ over all symbols of exp log p = 1 for every draw, whatever the form: log Z is no estimate.
+#[test]
+fn masses_of_all_symbols_sum_to_one() {
+    for config in forms() {
+        if config.channels > 1 {
+            continue; // 32³ colours: the chain is checked by its first channel in the grey forms
+        }
+        let levels = config.levels;
+        let process = process(config);
+        let task = task(1, 9);
+        let location = task.target.location(0).to_vec();
+        let mut totals = [0.0; 3];
+        for symbol in 0..levels {
+            let value = (2.0 * symbol as f64 + 1.0) / levels as f64 - 1.0;
+            let target = IndexedSet::new(2, 1, location.clone(), vec![value]).unwrap();
+            let found = hypotheses(&process, &task.context, &target);
+            totals.iter_mut().zip(&found.log_mass).for_each(|(sum, mass)| *sum += mass.exp());
+        }
+        for total in totals {
+            assert!((total - 1.0).abs() < 1e-5, "{:?}: {total}", process.config());
+        }
+    }
+}
+
+/// A small alphabet of three channels can be summed whole: 4³ colours.
+#[test]
+fn a_chain_of_channels_is_one_law() {
+    let process = process(DiscreteConfig {
+        levels: 4,
+        ..config(PosteriorForm::Table, EnergyForm::Levels, 3)
+    });
+    let task = task(3, 9);
+    let location = task.target.location(0).to_vec();
+    let mut total = 0.0;
+    let values = [-0.75, -0.25, 0.25, 0.75];
+    for red in values {
+        for green in values {
+            for blue in values {
+                let target = IndexedSet::new(2, 3, location.clone(), vec![red, green, blue]);
+                let found = hypotheses(&process, &task.context, &target.unwrap());
+                total += found.log_mass[0].exp();
+            }
+        }
+    }
+    assert!((total - 1.0).abs() < 1e-5, "{total}");
+}
+
+/// The order of the context does not matter to a bit, nor that of the targets; and what is said of
+/// a few targets is what is said of them among others, for every n.
+#[test]
+fn sets_are_exchangeable_and_consistent_for_every_size() {
+    for config in forms() {
+        let channels = config.channels;
+        let process = process(config);
+        for known in [1, 2, 17, 60] {
+            let Task { context, target } = task(channels, known);
+            let all = hypotheses(&process, &context, &target);
+            assert_eq!(all, hypotheses(&process, &reversed(&context), &target));
+            let m = target.len();
+            let backwards = hypotheses(&process, &context, &reversed(&target));
+            let few = target.select(&[m - 1, 0]);
+            let some = hypotheses(&process, &context, &few);
+            for draw in 0..3 {
+                for index in 0..m {
+                    let other = backwards.log_mass[draw * m + m - 1 - index];
+                    let found = all.log_mass[draw * m + index];
+                    assert!((found - other).abs() < 1e-4, "{found} {other}");
+                }
+                let (last, first) = (all.log_mass[draw * m + m - 1], all.log_mass[draw * m]);
+                assert!((some.log_mass[2 * draw] - last).abs() < 1e-4);
+                assert!((some.log_mass[2 * draw + 1] - first).abs() < 1e-4);
+            }
+        }
+        // Nothing known at all: the prior.
+        let nothing = IndexedSet::empty(2, channels).unwrap();
+        let Task { target, .. } = task(channels, 1);
+        assert!(hypotheses(&process, &nothing, &target).log_mass.iter().all(|x| x.is_finite()));
+    }
+}
+
+/// A draw follows the masses: mean over many draws of one pixel against its exact mean.
+#[test]
+fn draws_follow_the_exact_law() {
+    let process = process(config(PosteriorForm::Table, EnergyForm::Levels, 1));
+    let Task { context, target } = task(1, 20);
+    let predictive = process.predict(&context).unwrap();
+    let count = 4000;
+    let location = target.location(0);
+    let mean_of = |rendering| {
+        let stream = Stream::new(8, "draws");
+        let found = predictive.render(location, count, rendering, stream).unwrap();
+        let mean = found.values.iter().sum::<f64>() / count as f64;
+        let spread: f64 = found.values.iter().map(|x| (x - mean).powi(2)).sum();
+        (mean, (spread / count as f64 / count as f64).sqrt())
+    };
+    let ((drawn, error), (exact, _)) = (mean_of(Rendering::Draw), mean_of(Rendering::Mean));
+    // The same θ in both: only the draw of the level differs.
+    assert!((drawn - exact).abs() < 4.0 * error, "{drawn} {exact} {error}");
+}
+
+fn model(seed: u64) -> Pictures<DiscreteProcess> {
+    let config =
+        DiscreteConfig { latent_dim: 3, ..config(PosteriorForm::Table, EnergyForm::Levels, 1) };
+    let process = DiscreteProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap();
+    let tasks = PictureTaskConfig {
+        num_pictures: 6,
+        min_context: 3,
+        max_context: 40,
+        ..PictureTaskConfig::default()
+    };
+    Pictures::new(Box::new(process), Arc::new(images(1)), tasks).unwrap()
+}
+
+fn step(number: u64) -> Step {
+    let stream = Stream::new(1, "train").child(number);
+    Step { number, num_steps: 400, stream, learning_rate_factor: 1.0 }
+}
+
+fn bytes(model: &Pictures<DiscreteProcess>) -> Vec<(String, Vec<u32>)> {
+    let state = model.state().unwrap();
+    state
+        .into_iter()
+        .filter(|(name, _)| !name.ends_with("num_steps"))
+        .map(|(name, tensor)| {
+            let numbers = tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            (name, numbers.into_iter().map(f32::to_bits).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn training_is_the_same_for_any_number_of_threads_and_goes_on_bit_for_bit() {
+    let with_threads = |count| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
+        pool.install(|| {
+            let mut model = model(3);
+            (0..6).for_each(|number| drop(model.step(&step(number)).unwrap()));
+            bytes(&model)
+        })
+    };
+    let whole = with_threads(1);
+    assert_eq!(whole, with_threads(2));
+
+    let mut first = model(3);
+    (0..3).for_each(|number| drop(first.step(&step(number)).unwrap()));
+    let saved = first.state().unwrap();
+    let mut second = model(9);
+    second.restore(&saved).unwrap();
+    (3..6).for_each(|number| drop(second.step(&step(number)).unwrap()));
+    assert_eq!(bytes(&second), whole);
+
+    let mut damaged = saved.clone();
+    damaged.remove("average/energy.0");
+    assert!(second.restore(&damaged).is_err());
+}
+
+/// Training lowers the held-out bits of its own pictures, well below 8 and below the best that
+/// knows nothing but how often each level occurs.
+#[test]
+fn training_learns_where_the_ink_is() {
+    let mut model = model(3);
+    (0..400).for_each(|number| drop(model.step(&step(number)).unwrap()));
+    let process = model.process_mut();
+    process.use_average().unwrap();
+    let images = images(1);
+    let (mut nats, mut count) = (0.0, 0);
+    for index in 0..images.len() {
+        let stream = Stream::new(6, "test").child(index as u64);
+        let mask = KnownPart::Random(20).mask(SIDE, SIDE, stream);
+        let cut = picture_task(&images, index, &mask, stream.child(1)).unwrap();
+        let found = process.condition(&cut.context).unwrap().log_density(&cut.target).unwrap();
+        nats -= found.iter().map(|x| x.value + LEVEL_CELL.ln()).sum::<f64>();
+        count += cut.target.len();
+    }
+    let bits = nats / count as f64 / 2_f64.ln();
+    let mut histogram = [0_u32; 256];
+    images.pixels.iter().for_each(|&level| histogram[usize::from(level)] += 1);
+    let total = images.pixels.len() as f64;
+    let entropy: f64 = histogram
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|&count| -f64::from(count) / total * (f64::from(count) / total).log2())
+        .sum();
+    assert!(bits < entropy, "{bits} {entropy}");
+}
+
+/// Masses of a Gaussian's cells add up, and agree with its density where cells are narrow.
+#[test]
+fn gaussian_rivals_are_scored_on_the_same_levels() {
+    let mut config = NeuralProcessConfig::latent();
+    config.network.location_dim = 2;
+    let rival = NeuralProcess::new(config, 3, Arc::new(CpuBackend::new())).unwrap();
+    let Task { context, target } = task(1, 10);
+    let location = target.location(0).to_vec();
+    let mut total = 0.0;
+    for level in 0..256_u16 {
+        let value = (f64::from(level) + 0.5) / 128.0 - 1.0;
+        let target = IndexedSet::new(2, 1, location.clone(), vec![value]).unwrap();
+        let stream = Stream::new(1, "z");
+        let found = rival.hypotheses(&context, &target, LEVEL_CELL, 1, stream).unwrap();
+        total += found.log_mass[0].exp();
+        if (1..255).contains(&level) {
+            let by_density = found.log_density[0] + LEVEL_CELL.ln();
+            assert!((found.log_mass[0] - by_density).abs() < 1e-2);
+        }
+    }
+    assert!((total - 1.0).abs() < 1e-5, "{total}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let process = process(config(PosteriorForm::Table, EnergyForm::Levels, 1));
+    let refuse = |locations: Vec<f64>, values: Vec<f64>| {
+        let set = IndexedSet::new(2, 1, locations, values).unwrap();
+        process.predict(&set).unwrap_err().to_string()
+    };
+    assert!(refuse(vec![0.1, 0.1], vec![0.0]).contains("a place of the grid"));
+    assert!(refuse(vec![1.0, 1.0], vec![1.5]).contains("between -1 and 1"));
+    assert!(refuse(vec![1.0, 1.0, 1.0, 1.0], vec![0.5, 0.5]).contains("one element per place"));
+    let colours = IndexedSet::new(2, 3, vec![1.0, 1.0], vec![0.0; 3]).unwrap();
+    assert!(process.predict(&colours).is_err());
+    let grey = IndexedSet::new(2, 1, vec![1.0, 1.0], vec![0.0]).unwrap();
+    assert!(process.hypotheses(&grey, &grey, 0.5, 1, Stream::new(1, "a")).is_err());
+    let wrong = |change: fn(&mut DiscreteConfig)| {
+        let mut config = config(PosteriorForm::Table, EnergyForm::Levels, 1);
+        change(&mut config);
+        DiscreteProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap_err().to_string()
+    };
+    assert!(wrong(|config| config.levels = 1).contains("`levels`"));
+    assert!(wrong(|config| config.latent_dim = 0).contains("`latent_dim`"));
+    assert!(wrong(|config| config.encoder_widths = vec![4, 4]).contains("`encoder_widths`"));
+    assert!(wrong(|config| config.learning_rate = f64::NAN).contains("`learning_rate`"));
+}
