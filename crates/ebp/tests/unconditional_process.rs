@@ -21,6 +21,7 @@ fn small() -> UnconditionalConfig {
         encoder_widths: vec![16, 24],
         head_widths: vec![16],
         energy_widths: vec![24, 24],
+        input_scale: 4.0,
         num_proposals: 128,
         encoder_points: 64,
         likelihood_points: 64,
@@ -238,7 +239,12 @@ fn draws_have_the_law_of_the_density() {
 fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
     let process = process(UnconditionalConfig {
         proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::default() },
-        sampler: CloudSamplerConfig { dynamics: Dynamics::None, ..CloudSamplerConfig::default() },
+        sampler: CloudSamplerConfig {
+            dynamics: Dynamics::None,
+            num_layers: 2,
+            hyper_widths: vec![8],
+            ..CloudSamplerConfig::default()
+        },
         // So smooth that an untrained flow covers it.
         input_scale: 1.0,
         bias_scale: 0.0,
@@ -252,7 +258,7 @@ fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
         let settings = DrawSettings {
             start,
             num_steps: 0,
-            proposals_per_point: 40,
+            proposals_per_point: 100,
             ..DrawSettings::default()
         };
         let count = 2000;
@@ -260,7 +266,7 @@ fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
         let (points, report) = process.draw_points(&code, count, &settings, stream).unwrap();
         assert!(report.effective_proposals > 2000.0, "{report:?}");
         if start == PointStart::SamplerRejected {
-            assert!(report.kept.is_some_and(|kept| kept > 0.02 && kept < 1.0), "{report:?}");
+            assert!(report.kept.is_some_and(|kept| kept > 0.005 && kept < 1.0), "{report:?}");
         }
         for axis in 0..3 {
             let moments = |power: i32| {

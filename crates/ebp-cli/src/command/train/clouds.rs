@@ -24,8 +24,10 @@ use crate::output;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
 
-/// Clouds per row of the contact sheet.
+/// Clouds per row of the contact sheet, and points of those that are drawn for it: more than are
+/// measured, so that a person sees surfaces.
 const COLUMNS: usize = 8;
+const DRAWN_POINTS: usize = 2048;
 
 /// Trains and reports.
 pub(super) fn run(
@@ -173,16 +175,17 @@ impl Outcome {
         };
         let rows = vec![measure("samples", &samples)?, measure("training sets", &raw(&oracle))?];
         let picture = directory.join("plots").join("clouds.png");
-        let first = |clouds: &[Vec<f32>], from: usize| -> Vec<Vec<f32>> {
-            clouds.iter().skip(from).take(COLUMNS).cloned().collect()
+        let first = |codes: &[f32], count: usize| {
+            let end = (count * trained.process.config().latent_dim).min(codes.len());
+            trained.draw_clouds(&codes[..end], DRAWN_POINTS, &draw, stream.child(5))
         };
-        let sheet = [
-            first(&references, 0),
-            first(&rebuilt, 0),
-            first(&samples, 0),
-            first(&samples, COLUMNS),
-        ];
-        let sheet: Vec<&[Vec<f32>]> = sheet.iter().map(Vec::as_slice).collect();
+        let (shown_rebuilt, _) = first(&codes.mean, COLUMNS)?;
+        let (shown_samples, _) = first(&theta, 2 * COLUMNS)?;
+        let sheet: Vec<&[Vec<f32>]> =
+            [&references[..references.len().min(COLUMNS)], &shown_rebuilt]
+                .into_iter()
+                .chain(shown_samples.chunks(COLUMNS))
+                .collect();
         draw_rows(&picture, &sheet, dim)?;
         Ok(Self {
             estimator: trained.process.config().estimator.name(),
