@@ -21,7 +21,7 @@ const ROOT_NAMES: [(&str, &str); 4] =
     [("Error", "error"), ("Result", "error"), ("IndexedSet", "set"), ("SetOffsets", "set")];
 
 /// Where unsafe code may stand: SIMD intrinsics, and files mapped into memory.
-const UNSAFE_PLACES: [&str; 2] = ["point/cpu", "data/cache/map.rs"];
+const UNSAFE_PLACES: [&str; 3] = ["point/cpu", "point/cuda", "data/cache/map.rs"];
 
 #[test]
 fn modules_use_only_what_lies_below_them() {
