@@ -178,6 +178,21 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     damage(&store.load_newest().unwrap_err());
 }
 
+/// A model may be asked while it is trained: what the trainer is writing stays, and so does damage.
+#[test]
+fn reading_changes_nothing_in_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = CheckpointStore::open(folder.path(), 3).unwrap();
+    let paths = [100, 200].map(|step| store.save(&checkpoint(step), MILESTONE).unwrap());
+    fs::write(paths[1].join(STATE_FILE), b"").unwrap();
+    fs::write(folder.path().join(".writing-last"), b"step-0000").unwrap();
+    let before = names(&store);
+    let read = CheckpointStore::read_newest(folder.path()).unwrap().unwrap();
+    assert_eq!((read.checkpoint.meta.step, read.damaged.len()), (100, 1));
+    assert_eq!(names(&store), before);
+    assert!(CheckpointStore::read_newest(folder.path().join("none")).unwrap().is_none());
+}
+
 /// Every state that a kill can leave: a folder half written, a pointer half written, a folder half
 /// removed, a checkpoint written but not pointed at.
 #[test]

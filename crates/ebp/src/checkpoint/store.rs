@@ -142,6 +142,28 @@ impl CheckpointStore {
         damaged.into_iter().next().map_or(Ok(None), Err)
     }
 
+    /// Reads the newest intact checkpoint in `folder` and changes nothing there, so that a model can
+    /// be asked, by any number of processes, while it is trained; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_newest`](Self::load_newest).
+    pub fn read_newest(folder: impl Into<PathBuf>) -> Result<Option<Loaded>> {
+        let store = Self { folder: folder.into(), num_kept: usize::MAX };
+        let mut damaged = Vec::new();
+        for place in store.places()?.into_iter().rev() {
+            let path = store.folder.join(place.name());
+            match Checkpoint::load(&path) {
+                Ok(checkpoint) => return Ok(Some(Loaded { checkpoint, path, damaged })),
+                // The trainer may remove an old one between the listing and the reading.
+                Err(Error::Io { .. }) if !path.exists() => {}
+                Err(error @ Error::Damaged { .. }) => damaged.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        damaged.into_iter().next().map_or(Ok(None), Err)
+    }
+
     /// Reads the newest intact checkpoint that is not newer than `checkpoint` and whose step is a
     /// multiple of `milestone`.
     ///

@@ -69,8 +69,7 @@ impl TrainedCloud {
         if !folder.is_dir() {
             return Err(not_a_run());
         }
-        let store = CheckpointStore::open(folder, usize::MAX)?;
-        let Some(loaded) = store.load_newest()? else { return Err(not_a_run()) };
+        let Some(loaded) = CheckpointStore::read_newest(folder)? else { return Err(not_a_run()) };
         let meta = loaded.checkpoint.meta;
         let settings: CloudSettings = toml::from_str(&meta.config).map_err(|error| {
             Failure::Usage(miette!(

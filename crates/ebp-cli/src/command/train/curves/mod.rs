@@ -135,8 +135,9 @@ impl TrainedModel {
         if !folder.is_dir() {
             return Err(not_a_run());
         }
-        let store = ebp::checkpoint::CheckpointStore::open(folder, usize::MAX)?;
-        let Some(loaded) = store.load_newest()? else { return Err(not_a_run()) };
+        let Some(loaded) = ebp::checkpoint::CheckpointStore::read_newest(folder)? else {
+            return Err(not_a_run());
+        };
         let meta = loaded.checkpoint.meta;
         let settings: Settings = toml::from_str(&meta.config).map_err(|error| {
             Failure::Failed(miette!(

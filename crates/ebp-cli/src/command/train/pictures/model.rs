@@ -149,8 +149,7 @@ impl TrainedPictures {
         if !folder.is_dir() {
             return Err(not_a_run());
         }
-        let store = CheckpointStore::open(folder, usize::MAX)?;
-        let Some(loaded) = store.load_newest()? else { return Err(not_a_run()) };
+        let Some(loaded) = CheckpointStore::read_newest(folder)? else { return Err(not_a_run()) };
         let meta = loaded.checkpoint.meta;
         let (Ok(settings), Some(size)) =
             (toml::from_str::<Settings>(&meta.config), Size::from_numbers(&meta.numbers))
