@@ -40,6 +40,10 @@ pub(crate) struct DenoisingArguments {
     #[arg(long, value_name = "X", default_value_t = 0.03)]
     sigma_everywhere: f32,
 
+    /// How far points may move, in units of the noise: larger values forget where they were found
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    reach: f32,
+
     /// How many steps
     #[arg(long, value_name = "N", default_value_t = 20)]
     steps: usize,
@@ -144,7 +148,7 @@ fn one(
     let settings = DenoiseSettings {
         num_steps: arguments.steps,
         step_size: arguments.step_size,
-        noise: Some(noise),
+        noise: Some(noise * arguments.reach),
         ..DenoiseSettings::default()
     };
     let raw = |points: &[f32]| standardised_sets(points, points.len(), affine);
