@@ -47,7 +47,7 @@ impl LatentProcess for Uniform {
 
 fn black() -> Images {
     let names = (0..3).map(|number| number.to_string()).collect();
-    Images::new(10, 10, 1, vec![0; 300], names).unwrap()
+    Images::new(10, 10, 1, vec![0; 300], names).expect("it fits")
 }
 
 #[test]

@@ -20,7 +20,7 @@ const SIDE: usize = 8;
 
 fn config(posterior: PosteriorForm, energy: EnergyForm, channels: usize) -> DiscreteConfig {
     DiscreteConfig {
-        grid: Grid::new(SIDE, SIDE).unwrap(),
+        grid: Grid::new(SIDE, SIDE).expect("it fits"),
         channels,
         latent_dim: 4,
         posterior,
@@ -41,7 +41,7 @@ fn config(posterior: PosteriorForm, energy: EnergyForm, channels: usize) -> Disc
 }
 
 fn process(config: DiscreteConfig) -> DiscreteProcess {
-    DiscreteProcess::new(config, 5, Arc::new(CpuBackend::new())).unwrap()
+    DiscreteProcess::new(config, 5, Arc::new(CpuBackend::new())).expect("it fits")
 }
 
 /// Every form that there is.
@@ -71,23 +71,23 @@ fn forms() -> Vec<DiscreteConfig> {
 }
 
 fn images(channels: usize) -> Images {
-    let (grey, _) = draw_digits(SIDE, 0, 12, 1).unwrap();
+    let (grey, _) = draw_digits(SIDE, 0, 12, 1).expect("it fits");
     if channels == 1 {
         return grey;
     }
     let pixels = grey.pixels.iter().flat_map(|&x| [x, x / 2, 255 - x]).collect();
-    Images::new(SIDE, SIDE, 3, pixels, grey.names).unwrap()
+    Images::new(SIDE, SIDE, 3, pixels, grey.names).expect("it fits")
 }
 
 fn task(channels: usize, known: usize) -> Task {
     let stream = Stream::new(2, "task");
     let mask = KnownPart::Random(known).mask(SIDE, SIDE, stream);
-    picture_task(&images(channels), 0, &mask, stream.child(1)).unwrap()
+    picture_task(&images(channels), 0, &mask, stream.child(1)).expect("it fits")
 }
 
 fn hypotheses(process: &DiscreteProcess, context: &IndexedSet, target: &IndexedSet) -> Hypotheses {
     let cell = 2.0 / process.config().levels as f64;
-    process.hypotheses(context, target, cell, 3, Stream::new(4, "theta")).unwrap()
+    process.hypotheses(context, target, cell, 3, Stream::new(4, "theta")).expect("it fits")
 }
 
 fn reversed(set: &IndexedSet) -> IndexedSet {
@@ -197,14 +197,14 @@ fn draws_follow_the_exact_law() {
 fn model(seed: u64) -> Pictures<DiscreteProcess> {
     let config =
         DiscreteConfig { latent_dim: 3, ..config(PosteriorForm::Table, EnergyForm::Levels, 1) };
-    let process = DiscreteProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap();
+    let process = DiscreteProcess::new(config, seed, Arc::new(CpuBackend::new())).expect("it fits");
     let tasks = PictureTaskConfig {
         num_pictures: 6,
         min_context: 3,
         max_context: 40,
         ..PictureTaskConfig::default()
     };
-    Pictures::new(Box::new(process), Arc::new(images(1)), tasks).unwrap()
+    Pictures::new(Box::new(process), Arc::new(images(1)), tasks).expect("it fits")
 }
 
 fn step(number: u64) -> Step {
@@ -213,12 +213,12 @@ fn step(number: u64) -> Step {
 }
 
 fn bytes(model: &Pictures<DiscreteProcess>) -> Vec<(String, Vec<u32>)> {
-    let state = model.state().unwrap();
+    let state = model.state().expect("it fits");
     state
         .into_iter()
         .filter(|(name, _)| !name.ends_with("num_steps"))
         .map(|(name, tensor)| {
-            let numbers = tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            let numbers = tensor.flatten_all().expect("flat").to_vec1::<f32>().expect("numbers");
             (name, numbers.into_iter().map(f32::to_bits).collect())
         })
         .collect()

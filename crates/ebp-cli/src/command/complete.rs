@@ -45,6 +45,7 @@ Examples:
 /// Arguments of `ebp complete`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct CompleteArguments {
     /// Folder of a run of `ebp train` on pictures
     model: PathBuf,

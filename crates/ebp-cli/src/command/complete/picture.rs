@@ -35,23 +35,19 @@ impl Given {
         let bytes = read(image)?;
         let picture = decode(image, &bytes)?;
         check_size("--image", image, &picture, size, is_resized)?;
-        let known: Vec<bool> = match mask {
-            Some(path) => {
-                let mask = decode(path, &read(path)?)?;
-                check_size("--mask", path, &mask, size, is_resized)?;
-                let grey = resized(&mask, size).to_luma8();
-                grey.pixels().map(|pixel| (pixel.0[0] >= WHITE) == is_inverted).collect()
-            }
-            None => {
-                if !picture.color().has_alpha() {
-                    return Err(Failure::Usage(miette!(
-                        help = "say with `--mask FILE` what is missing: white is missing",
-                        "`{}` has no transparent pixels and there is no mask",
-                        image.display()
-                    )));
-                }
-                resized(&picture, size).to_rgba8().pixels().map(|p| p.0[3] >= WHITE).collect()
-            }
+        let known: Vec<bool> = if let Some(path) = mask {
+            let mask = decode(path, &read(path)?)?;
+            check_size("--mask", path, &mask, size, is_resized)?;
+            let grey = resized(&mask, size).to_luma8();
+            grey.pixels().map(|pixel| (pixel.0[0] >= WHITE) == is_inverted).collect()
+        } else if picture.color().has_alpha() {
+            resized(&picture, size).to_rgba8().pixels().map(|p| p.0[3] >= WHITE).collect()
+        } else {
+            return Err(Failure::Usage(miette!(
+                help = "say with `--mask FILE` what is missing: white is missing",
+                "`{}` has no transparent pixels and there is no mask",
+                image.display()
+            )));
         };
         let count = known.iter().filter(|known| **known).count();
         if count == 0 || count == known.len() {

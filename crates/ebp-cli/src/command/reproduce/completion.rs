@@ -1,6 +1,7 @@
 //! Image completion: the energy-based process and its rivals, trained for the same time, their
 //! scores and their pictures.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +115,7 @@ pub(super) fn run(
         let data = PictureData::load(&settings.data)?;
         let stop = interrupt::stop_flag()?;
         let mut experiment =
-            Experiment { settings, data, out, is_quiet: arguments.quiet, jury: None };
+            Experiment { settings, data, out, is_quiet: arguments.quiet, jury: Jurors::NotYet };
         let mut outcomes: Vec<Outcome> = Vec::new();
         for model in models {
             let budget = outcomes.first().map(|first| first.seconds);
@@ -130,12 +131,14 @@ pub(super) fn run(
         }
         let mut text = score_table(&outcomes);
         for outcome in &outcomes {
-            text.push_str(&format!(
-                "\n{:<10} {:>6.0} s of training   {}",
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "\n{:<14} {:>6.0} s of training   {}",
                 outcome.model,
                 outcome.seconds,
                 experiment.picture(&outcome.model).display()
-            ));
+            );
         }
         text.push('\n');
         output::print(&text)
@@ -152,13 +155,21 @@ fn parse(name: &str) -> Result<ProcessName, Failure> {
     })
 }
 
+/// Who says what completions show.
+enum Jurors {
+    /// Trained when the first model is judged.
+    NotYet,
+    /// There are no labels, or nobody is asked.
+    Absent,
+    Present(Box<Jury>),
+}
+
 struct Experiment {
     settings: Settings,
     data: PictureData,
     out: PathBuf,
     is_quiet: bool,
-    /// Trained when the first model is judged.
-    jury: Option<Option<Jury>>,
+    jury: Jurors,
 }
 
 impl Experiment {
@@ -209,10 +220,14 @@ impl Experiment {
         let seconds = settings.train.num_steps as f64 * seconds_per_step;
         let mut process = trained.into_process();
         process.use_average()?;
-        if self.jury.is_none() {
-            self.jury = Some(Jury::train(&self.settings.evaluation, &self.data)?);
+        if matches!(self.jury, Jurors::NotYet) {
+            let trained = Jury::train(&self.settings.evaluation, &self.data)?;
+            self.jury = trained.map_or(Jurors::Absent, |jury| Jurors::Present(Box::new(jury)));
         }
-        let jury = self.jury.as_ref().and_then(Option::as_ref);
+        let jury = match &self.jury {
+            Jurors::Present(jury) => Some(jury.as_ref()),
+            Jurors::NotYet | Jurors::Absent => None,
+        };
         let outcome = Outcome::new(process.as_ref(), &settings, &self.data, jury, seconds)?;
         let drawn = &settings.evaluation.drawn;
         let mosaic = completion_mosaic(process.as_ref(), &self.data.test, drawn)?;

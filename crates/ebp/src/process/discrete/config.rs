@@ -79,6 +79,9 @@ pub struct DiscreteConfig {
     pub attention_heads: usize,
     /// Width of the attention; the heads share it.
     pub attention_width: usize,
+    /// The share of pictures in training whose targets see nothing but θ. What lies near a target
+    /// is easier to learn from than θ, which would otherwise stay unused.
+    pub blind: f64,
     /// The energy's first-layer weights start this much larger.
     pub input_scale: f32,
     /// Which θ targets are scored with.
@@ -124,6 +127,7 @@ impl Default for DiscreteConfig {
             smooths: true,
             attention_heads: 0,
             attention_width: 64,
+            blind: 0.5,
             input_scale: 2.0,
             mode: TrainingMode::Predictive,
             num_scored: 128,
@@ -175,6 +179,9 @@ impl DiscreteConfig {
         }
         if !(self.kl_weight >= 0.0 && self.kl_weight.is_finite()) {
             return Err(Error::invalid("kl_weight", "at least 0 and finite", self.kl_weight));
+        }
+        if !(0.0..=1.0).contains(&self.blind) {
+            return Err(Error::invalid("blind", "between 0 and 1", self.blind));
         }
         if !(0.0..1.0).contains(&self.average_decay) {
             return Err(Error::invalid("average_decay", "in [0, 1)", self.average_decay));

@@ -46,7 +46,7 @@ impl Energy {
         config: &DiscreteConfig,
         num_features: usize,
         group: &Parameters,
-        backend: Arc<dyn PointBackend>,
+        backend: &Arc<dyn PointBackend>,
     ) -> Result<Self> {
         let channels = (0..config.channels)
             .map(|channel| {
@@ -57,7 +57,7 @@ impl Energy {
                 if config.energy == EnergyForm::Levels {
                     start_embedding(&shape, &variable)?;
                 }
-                Ok(Channel { module: PointModule::new(shape, Arc::clone(&backend)), variable })
+                Ok(Channel { module: PointModule::new(shape, Arc::clone(backend)), variable })
             })
             .collect::<Result<_>>()?;
         let mut symbols = Vec::new();

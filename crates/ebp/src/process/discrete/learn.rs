@@ -27,6 +27,8 @@ const ACTIVE: f32 = 0.01;
 /// A task as networks read it.
 struct Prepared {
     context: Observed,
+    /// What targets see of the context beside θ: all or nothing.
+    seen: Observed,
     all: Observed,
     /// Places and rows of the targets that are scored, and their symbols.
     places: Vec<usize>,
@@ -49,6 +51,10 @@ impl DiscreteProcess {
             }
         };
         all.add(config, &task.target)?;
+        let mut uniform = [0.0];
+        stream.child(0).fill_uniform(0, 0, &mut uniform);
+        let is_blind = f64::from(uniform[0]) < config.blind;
+        let seen = if is_blind { Observed::nothing(config) } else { context.clone() };
         let num_targets = targets.places.len();
         let mut order = stream.permutation(num_targets);
         order.truncate(config.num_scored);
@@ -57,12 +63,13 @@ impl DiscreteProcess {
         let symbols =
             order.iter().flat_map(|&i| &targets.symbols[i * channels..][..channels]).copied();
         Ok(Prepared {
-            rows: self.surroundings.rows(&context, &places),
+            rows: self.surroundings.rows(&seen, &places),
             symbols: symbols.collect(),
             num_scored: places.len(),
             places,
             num_targets,
             context,
+            seen,
             all,
         })
     }
@@ -99,9 +106,9 @@ impl Learner for DiscreteProcess {
         let num_features = self.surroundings.num_features();
         let attended = match &self.attention {
             Some(attention) => {
-                let contexts: Vec<&Observed> = prepared.iter().map(|task| &task.context).collect();
+                let seen: Vec<&Observed> = prepared.iter().map(|task| &task.seen).collect();
                 let places: Vec<&[usize]> = prepared.iter().map(|task| &task.places[..]).collect();
-                Some(attention.look(&contexts, &places)?)
+                Some(attention.look(&seen, &places)?)
             }
             None => None,
         };

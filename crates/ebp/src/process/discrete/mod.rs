@@ -84,8 +84,6 @@ impl DiscreteProcess {
         config.check()?;
         let parameters = Parameters::new(seed);
         let surroundings = Surroundings::new(&config);
-        let posterior =
-            Posterior::new(&config, &parameters.group("posterior"), Arc::clone(&backend))?;
         let attention = if config.attention_heads > 0 {
             let group = parameters.group("attention");
             Some(CrossAttention::new(&config, &surroundings, &group)?)
@@ -93,7 +91,8 @@ impl DiscreteProcess {
             None
         };
         let num_features = surroundings.num_features() + config.num_attended();
-        let energy = Energy::new(&config, num_features, &parameters.group("energy"), backend)?;
+        let energy = Energy::new(&config, num_features, &parameters.group("energy"), &backend)?;
+        let posterior = Posterior::new(&config, &parameters.group("posterior"), backend)?;
         let settings = AdamConfig {
             max_gradient_norm: Some(config.max_gradient_norm),
             ..AdamConfig::default()

@@ -99,7 +99,7 @@ impl Posterior {
             let scale = (places as f32 / set.count.max(1) as f32).sqrt();
             let brightness = set.brightness(&self.config);
             for (place, _) in set.is_known.iter().enumerate().filter(|(_, known)| **known) {
-                let cell = &mut row[place * (1 + channels)..][..1 + channels];
+                let cell = &mut row[place * (1 + channels)..][..=channels];
                 cell[0] = scale;
                 for (to, x) in cell[1..].iter_mut().zip(&brightness[place * channels..]) {
                     *to = scale * x;

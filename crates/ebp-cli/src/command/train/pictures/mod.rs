@@ -68,7 +68,7 @@ pub(super) fn run(
         process.use_average()?;
         let jury = Jury::train(&settings.evaluation, &data)?;
         let outcome = Outcome::new(process.as_ref(), &settings, &data, jury.as_ref(), seconds)?;
-        let path = outcome.draw(process.as_ref(), &settings, &data, &directory)?;
+        let path = outcome::draw(process.as_ref(), &settings, &data, &directory)?;
         outcome.print(num_steps, &directory, &path, arguments.json)
     })
 }

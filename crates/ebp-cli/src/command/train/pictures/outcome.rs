@@ -110,23 +110,6 @@ impl Outcome {
         })
     }
 
-    /// Draws what is given, completions and originals; where it went.
-    pub(super) fn draw(
-        &self,
-        process: &dyn PictureProcess,
-        settings: &Settings,
-        data: &PictureData,
-        directory: &Path,
-    ) -> Result<PathBuf, Failure> {
-        let folder = directory.join("plots");
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::cannot("create", &folder, &error))?;
-        let path = folder.join("completions.png");
-        let mosaic = completion_mosaic(process, &data.test, &settings.evaluation.drawn)?;
-        save(&mosaic.draw(), &path)?;
-        Ok(path)
-    }
-
     pub(super) fn print(
         &self,
         steps: u64,
@@ -159,6 +142,21 @@ impl Outcome {
         let _ = writeln!(text, "model    {}", directory.display());
         output::print(&text)
     }
+}
+
+/// Draws what is given, completions and originals; where it went.
+pub(super) fn draw(
+    process: &dyn LatentProcess,
+    settings: &Settings,
+    data: &PictureData,
+    directory: &Path,
+) -> Result<PathBuf, Failure> {
+    let folder = directory.join("plots");
+    std::fs::create_dir_all(&folder).map_err(|error| Failure::cannot("create", &folder, &error))?;
+    let path = folder.join("completions.png");
+    let mosaic = completion_mosaic(process, &data.test, &settings.evaluation.drawn)?;
+    save(&mosaic.draw(), &path)?;
+    Ok(path)
 }
 
 /// One row per model and known part.
