@@ -57,12 +57,12 @@ impl Work {
     fn batch(&self) -> PointBatch<'_> {
         PointBatch { elements: &self.elements, offsets: &self.offsets, context: &self.context }
     }
+}
 
-    fn normals(&self, name: &str, count: usize) -> Vec<f32> {
-        let mut out = vec![0.0; count];
-        Stream::new(9, name).fill_normal(0, 0, &mut out);
-        out
-    }
+fn normals(name: &str, count: usize) -> Vec<f32> {
+    let mut out = vec![0.0; count];
+    Stream::new(9, name).fill_normal(0, 0, &mut out);
+    out
 }
 
 /// ‖found − expected‖ / ‖expected‖
@@ -86,7 +86,7 @@ fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
     let (cpu, batch) = (CpuBackend::new(), work.batch());
     let outputs = work.mlp.shape().config().output_dim;
     let total = work.offsets.num_elements();
-    let cotangent = work.normals("cotangent", total * outputs);
+    let cotangent = normals("cotangent", total * outputs);
     let run = |backend: &dyn PointBackend| {
         backend.backward(&work.mlp, &batch, Cotangent::PerElement(&cotangent), Wanted::ALL).unwrap()
     };
@@ -130,7 +130,7 @@ fn pools_find_the_same_rows() {
         let differing = found.critical.iter().zip(&expected.critical).filter(|(a, b)| a != b);
         // Rounding may decide a near tie: one in a thousand.
         assert!(differing.count() * 1000 <= expected.critical.len(), "{pooling:?}");
-        let cotangent = work.normals("pool", expected.values.len());
+        let cotangent = normals("pool", expected.values.len());
         let gradient = |backend: &dyn PointBackend| {
             let batch = work.batch();
             let back = backend.pool_backward(&work.mlp, &batch, &expected, &cotangent, Wanted::ALL);
@@ -146,8 +146,8 @@ fn log_partitions_agree() {
     let work = Work::new(&[256, 128], 1, Activation::Silu);
     let (sets, k) = (work.offsets.num_sets(), 300);
     let offsets = SetOffsets::uniform(sets, 2).unwrap();
-    let values = work.normals("candidates", sets * 2 * k * 3);
-    let weights = work.normals("weights", sets * 2 * k);
+    let values = normals("candidates", sets * 2 * k * 3);
+    let weights = normals("weights", sets * 2 * k);
     let candidates = Candidates {
         values: CandidateValues::PerAnchor(&values),
         num_candidates: k,
@@ -219,7 +219,7 @@ fn noise_has_the_bits_of_the_cpu() {
 fn a_call_repeated_gives_the_same_bits() {
     let Some(gpu) = gpu(Precision::F32) else { return };
     let work = Work::new(&[256, 256], 1, Activation::Silu);
-    let score = work.normals("score", work.elements.len());
+    let score = normals("score", work.elements.len());
     let run = || {
         let cotangent = ScoreCotangent { score: &score, values: None };
         let back = gpu.score_backward(&work.mlp, &work.batch(), cotangent, Wanted::ALL).unwrap();

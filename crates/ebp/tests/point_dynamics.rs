@@ -11,7 +11,7 @@ use case::{Case, Spec, assert_close, backends, normals};
 use ebp::SetOffsets;
 use ebp::point::{
     Activation, Bounds, Clip, DynamicsCotangent, Langevin, Leapfrog, MlpConfig, MlpShape, Motion,
-    PointBackend, PointBatch, PointMlp,
+    PointBatch, PointMlp,
 };
 use ebp::rng::Stream;
 use twin::{LeapfrogPlan, Sets, widen};
