@@ -43,7 +43,8 @@ fn ebp(arguments: &[&str]) -> Output {
 }
 
 fn tiny_bench(more: &[&str]) -> Output {
-    ebp(&[&["bench"], &TINY[..], more].concat())
+    let device: &[&str] = if more.contains(&"--device") { &[] } else { &["--device", "cpu"] };
+    ebp(&[&["bench"], &TINY[..], device, more].concat())
 }
 
 fn stdout(output: &Output) -> String {
@@ -176,11 +177,30 @@ fn an_unknown_device_is_refused_with_the_known_ones() {
     assert!(message.contains("abacus") && message.contains("auto, cpu"), "{message}");
 }
 
+/// Without a GPU: what is missing, and what to do.
 #[test]
-fn cuda_is_refused_with_the_way_out() {
-    let message = refusal(&tiny_bench(&["--device", "cuda"]));
-    assert!(message.contains("no CUDA device yet"), "{message}");
+fn a_gpu_that_is_not_there_is_an_error_with_the_way_out() {
+    let output = tiny_bench(&["--device", "cuda:77"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).expect("stderr is text");
+    let message = message.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("cannot use the GPU"), "{message}");
     assert!(message.contains("`--device cpu`"), "{message}");
+}
+
+#[test]
+fn an_instruction_set_and_a_gpu_contradict_each_other() {
+    let message = refusal(&tiny_bench(&["--device", "cuda", "--simd", "portable"]));
+    assert!(message.contains("leave one of the two out"), "{message}");
+}
+
+#[test]
+fn the_doctor_says_what_will_be_used() {
+    let text = stdout(&ebp(&["doctor"]));
+    assert!(text.contains("portable") && text.contains("--device auto takes "), "{text}");
+    let json: Value = serde_json::from_str(&stdout(&ebp(&["doctor", "--json"]))).unwrap();
+    positive(&json["cpu_peak_gflops"]);
+    assert_eq!(json["gpu"].is_null(), !json["no_gpu"].is_null());
 }
 
 #[test]
