@@ -118,7 +118,8 @@ pub(super) fn run(arguments: &AblationArguments) -> Result<(), Failure> {
             format!("{:.3}", row.held_out_nats),
             format!("{:.1}", row.kl),
             row.active_units.to_string(),
-            format!("{:.0}", row.seconds),
+            // What an earlier run finished took no time in this one.
+            if row.seconds < 1.0 { "–".into() } else { format!("{:.0}", row.seconds) },
         ]);
     }
     output::print(&output::table(&lines))
