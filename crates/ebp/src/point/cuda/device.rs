@@ -337,7 +337,7 @@ impl Device {
         Ok(())
     }
 
-    /// Products of equally spaced matrices: out[i] [m, n] = left[i] [m, k] · right[i] [k, n].
+    /// Products of equally spaced matrices: `out[i]` `[m, n]` = `left[i]` `[m, k]` · `right[i]` `[k, n]`.
     fn batched(
         &self,
         (m, n, k): (usize, usize, usize),

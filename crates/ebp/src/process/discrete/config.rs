@@ -14,7 +14,7 @@ const MOST_LEVELS: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PosteriorForm {
-    /// φ(x, t) = a[t] + x b[t], summed over the context: a learned vector per place. One product
+    /// `φ(x, t) = a[t] + x b[t]`, summed over the context: a learned vector per place. One product
     /// with a matrix for the whole set, a hundred times cheaper than a network per element.
     Table,
     /// φ is a network over value and location, pooled (the paper's).
