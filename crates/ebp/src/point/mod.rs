@@ -17,6 +17,7 @@ pub mod cuda;
 mod dynamics;
 mod mlp;
 mod mover;
+mod operations;
 mod replay;
 mod shape;
 

@@ -44,16 +44,12 @@ use std::time::Instant;
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;
-use super::checks::{
-    OVERFLOW, check_critical, check_dynamics_cotangent, check_dynamics_gradients, check_gradients,
-    check_rows, check_scalar,
-};
+use super::operations::Operations;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
-    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBackend, PointBatch, PointMlp, Pooled,
-    Pooling, Score, ScoreCotangent, Wanted,
+    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBatch, PointMlp, Pooled, Pooling, Score,
+    ScoreCotangent, Wanted,
 };
-use crate::error::check_finite;
 use crate::{Error, Result};
 
 /// The instruction sets the kernels are compiled for.
@@ -158,15 +154,8 @@ impl CpuBackend {
         (threads * iterations * kernels.spin_flops) as f64 / fastest / 1e9
     }
 
-    fn call<'a>(self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
-        batch.check(mlp.shape())?;
-        Ok(Call { kernels: self.simd.kernels(), mlp, batch })
-    }
-
-    /// A call that needs a single output per element.
-    fn scalar_call<'a>(self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Result<Call<'a>> {
-        check_scalar(mlp)?;
-        self.call(mlp, batch)
+    fn call<'a>(self, mlp: &'a PointMlp, batch: &'a PointBatch<'a>) -> Call<'a> {
+        Call { kernels: self.simd.kernels(), mlp, batch }
     }
 }
 
@@ -176,17 +165,13 @@ impl Default for CpuBackend {
     }
 }
 
-impl PointBackend for CpuBackend {
+impl Operations for CpuBackend {
     fn values(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        let values = values::values(&self.call(mlp, batch)?);
-        check_finite("values", &values, OVERFLOW)?;
-        Ok(values)
+        Ok(values::values(&self.call(mlp, batch)))
     }
 
     fn set_sums(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        let sums = values::set_sums(&self.call(mlp, batch)?);
-        check_finite("set sums", &sums, OVERFLOW)?;
-        Ok(sums)
+        Ok(values::set_sums(&self.call(mlp, batch)))
     }
 
     fn backward(
@@ -196,23 +181,11 @@ impl PointBackend for CpuBackend {
         cotangent: Cotangent<'_>,
         wanted: Wanted,
     ) -> Result<Backward> {
-        let call = self.call(mlp, batch)?;
-        let (given, rows) = match cotangent {
-            Cotangent::PerElement(given) => (given, batch.offsets.num_elements()),
-            Cotangent::PerSet(given) => (given, batch.offsets.num_sets()),
-        };
-        check_rows("cotangent", given, rows, call.output_dim())?;
-        let mut result = values::backward(&call, cotangent, wanted);
-        check_finite("values", &result.values, OVERFLOW)?;
-        result.gradients = check_gradients(result.gradients)?;
-        Ok(result)
+        Ok(values::backward(&self.call(mlp, batch), cotangent, wanted))
     }
 
     fn score(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
-        let score = score::score(&self.scalar_call(mlp, batch)?);
-        check_finite("values", &score.values, OVERFLOW)?;
-        check_finite("score", &score.score, OVERFLOW)?;
-        Ok(score)
+        Ok(score::score(&self.call(mlp, batch)))
     }
 
     fn score_backward(
@@ -222,13 +195,7 @@ impl PointBackend for CpuBackend {
         cotangent: ScoreCotangent<'_>,
         wanted: Wanted,
     ) -> Result<Gradients> {
-        let call = self.scalar_call(mlp, batch)?;
-        let num_elements = batch.offsets.num_elements();
-        check_rows("cotangent.score", cotangent.score, num_elements, call.value_dim())?;
-        if let Some(values) = cotangent.values {
-            check_rows("cotangent.values", values, num_elements, 1)?;
-        }
-        check_gradients(score::score_backward(&call, cotangent, wanted))
+        Ok(score::score_backward(&self.call(mlp, batch), cotangent, wanted))
     }
 
     fn langevin(
@@ -237,16 +204,7 @@ impl PointBackend for CpuBackend {
         batch: &PointBatch<'_>,
         langevin: &Langevin<'_>,
     ) -> Result<LangevinRun> {
-        let call = self.scalar_call(mlp, batch)?;
-        langevin.check(batch.offsets.num_elements())?;
-        let run = dynamics::langevin(&call, langevin);
-        check_finite("Langevin elements", &run.elements, OVERFLOW)?;
-        check_finite("Langevin values", &run.values, OVERFLOW)?;
-        check_finite("Langevin score", &run.score, OVERFLOW)?;
-        for sums in [&run.kinetic, &run.final_alignment, &run.kinetic_alignment] {
-            check_finite("Langevin sums", sums, OVERFLOW)?;
-        }
-        Ok(run)
+        Ok(dynamics::langevin(&self.call(mlp, batch), langevin))
     }
 
     fn langevin_backward(
@@ -256,14 +214,8 @@ impl PointBackend for CpuBackend {
         langevin: &Langevin<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        let call = self.scalar_call(mlp, batch)?;
-        let num_elements = batch.offsets.num_elements();
-        langevin.check(num_elements)?;
-        check_dynamics_cotangent(&cotangent, num_elements, call.value_dim())?;
-        if cotangent.momentum.is_some() {
-            return Err(Error::invalid("cotangent.momentum", "None for Langevin steps", "a value"));
-        }
-        check_dynamics_gradients(dynamics_backward::langevin_backward(&call, langevin, cotangent))
+        let call = self.call(mlp, batch);
+        Ok(dynamics_backward::langevin_backward(&call, langevin, cotangent))
     }
 
     fn leapfrog(
@@ -273,17 +225,7 @@ impl PointBackend for CpuBackend {
         momentum: &[f32],
         leapfrog: &Leapfrog<'_>,
     ) -> Result<LeapfrogRun> {
-        let call = self.scalar_call(mlp, batch)?;
-        let num_elements = batch.offsets.num_elements();
-        check_rows("momentum", momentum, num_elements, call.value_dim())?;
-        leapfrog.check(num_elements)?;
-        let run = dynamics::leapfrog(&call, momentum, leapfrog);
-        check_finite("leapfrog elements", &run.elements, OVERFLOW)?;
-        check_finite("leapfrog momentum", &run.momentum, OVERFLOW)?;
-        check_finite("leapfrog values", &run.values, OVERFLOW)?;
-        check_finite("leapfrog score", &run.score, OVERFLOW)?;
-        check_finite("leapfrog kinetic", &run.kinetic, OVERFLOW)?;
-        Ok(run)
+        Ok(dynamics::leapfrog(&self.call(mlp, batch), momentum, leapfrog))
     }
 
     fn leapfrog_backward(
@@ -294,32 +236,14 @@ impl PointBackend for CpuBackend {
         leapfrog: &Leapfrog<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        let call = self.scalar_call(mlp, batch)?;
-        let num_elements = batch.offsets.num_elements();
-        check_rows("momentum", momentum, num_elements, call.value_dim())?;
-        leapfrog.check(num_elements)?;
-        check_dynamics_cotangent(&cotangent, num_elements, call.value_dim())?;
-        if cotangent.kinetic.is_some() {
-            return Err(Error::invalid("cotangent.kinetic", "None for leapfrog steps", "a value"));
-        }
-        check_dynamics_gradients(dynamics_backward::leapfrog_backward(
-            &call, momentum, leapfrog, cotangent,
-        ))
+        let call = self.call(mlp, batch);
+        Ok(dynamics_backward::leapfrog_backward(&call, momentum, leapfrog, cotangent))
     }
 
     fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
-        check_scalar(mlp)?;
-        candidates.check(mlp)?;
         let batch = anchors(candidates);
-        let call = Call { kernels: self.simd.kernels(), mlp, batch: &batch };
-        let result = candidates::log_partition(&CandidateCall { call, candidates });
-        check_finite("candidate values", &result.values, OVERFLOW)?;
-        check_finite(
-            "log partition",
-            &result.log_partition,
-            "every candidate of that anchor has weight zero: give one a finite log weight",
-        )?;
-        Ok(result)
+        let call = self.call(mlp, &batch);
+        Ok(candidates::log_partition(&CandidateCall { call, candidates }))
     }
 
     fn log_partition_backward(
@@ -330,21 +254,13 @@ impl PointBackend for CpuBackend {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients> {
-        check_scalar(mlp)?;
-        candidates.check(mlp)?;
-        let num_anchors = candidates.num_anchors();
-        check_rows("log_partition", log_partition, num_anchors, 1)?;
-        check_rows("cotangent", cotangent, num_anchors, 1)?;
         let batch = anchors(candidates);
-        let call = Call { kernels: self.simd.kernels(), mlp, batch: &batch };
-        let task = CandidateCall { call, candidates };
-        check_gradients(candidates::log_partition_backward(&task, log_partition, cotangent, wanted))
+        let task = CandidateCall { call: self.call(mlp, &batch), candidates };
+        Ok(candidates::log_partition_backward(&task, log_partition, cotangent, wanted))
     }
 
     fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {
-        let pooled = pool::pool(&self.call(mlp, batch)?, pooling);
-        check_finite("pooled values", &pooled.values, OVERFLOW)?;
-        Ok(pooled)
+        Ok(pool::pool(&self.call(mlp, batch), pooling))
     }
 
     fn pool_backward(
@@ -355,13 +271,7 @@ impl PointBackend for CpuBackend {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients> {
-        let call = self.call(mlp, batch)?;
-        let num_sets = batch.offsets.num_sets();
-        check_rows("cotangent", cotangent, num_sets, call.output_dim())?;
-        if pooled.pooling == Pooling::Max {
-            check_critical(&pooled.critical, batch, call.output_dim())?;
-        }
-        check_gradients(pool::pool_backward(&call, pooled, cotangent, wanted))
+        Ok(pool::pool_backward(&self.call(mlp, batch), pooled, cotangent, wanted))
     }
 }
 

@@ -31,17 +31,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use self::device::Device;
-use super::checks::{
-    OVERFLOW, check_critical, check_dynamics_cotangent, check_dynamics_gradients, check_gradients,
-    check_rows, check_scalar,
-};
+use super::operations::Operations;
+use super::replay;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
-    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBackend, PointBatch, PointMlp, Pooled,
-    Pooling, Score, ScoreCotangent, Wanted,
+    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBatch, PointMlp, Pooled, Pooling, Score,
+    ScoreCotangent, Wanted,
 };
-use crate::error::check_finite;
-use crate::{Error, Result};
+use crate::Result;
 
 /// How matrix products are rounded. Sums are always kept in f32, and so are the first layer,
 /// single outputs and everything that is not a matrix product.
@@ -139,19 +136,13 @@ impl CudaBackend {
     }
 }
 
-impl PointBackend for CudaBackend {
+impl Operations for CudaBackend {
     fn values(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        batch.check(mlp.shape())?;
-        let values = values::values(&*self.lock()?, mlp, batch)?;
-        check_finite("values", &values, OVERFLOW)?;
-        Ok(values)
+        values::values(&*self.lock()?, mlp, batch)
     }
 
     fn set_sums(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        batch.check(mlp.shape())?;
-        let pooled = pool::pool(&*self.lock()?, mlp, batch, Pooling::Sum)?;
-        check_finite("set sums", &pooled.values, OVERFLOW)?;
-        Ok(pooled.values)
+        Ok(pool::pool(&*self.lock()?, mlp, batch, Pooling::Sum)?.values)
     }
 
     fn backward(
@@ -161,25 +152,11 @@ impl PointBackend for CudaBackend {
         cotangent: Cotangent<'_>,
         wanted: Wanted,
     ) -> Result<Backward> {
-        batch.check(mlp.shape())?;
-        let (given, rows) = match cotangent {
-            Cotangent::PerElement(given) => (given, batch.offsets.num_elements()),
-            Cotangent::PerSet(given) => (given, batch.offsets.num_sets()),
-        };
-        check_rows("cotangent", given, rows, mlp.shape().config().output_dim)?;
-        let mut result = values::backward(&*self.lock()?, mlp, batch, cotangent, wanted)?;
-        check_finite("values", &result.values, OVERFLOW)?;
-        result.gradients = check_gradients(result.gradients)?;
-        Ok(result)
+        values::backward(&*self.lock()?, mlp, batch, cotangent, wanted)
     }
 
     fn score(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        let score = values::score(&*self.lock()?, mlp, batch)?;
-        check_finite("values", &score.values, OVERFLOW)?;
-        check_finite("score", &score.score, OVERFLOW)?;
-        Ok(score)
+        values::score(&*self.lock()?, mlp, batch)
     }
 
     fn score_backward(
@@ -189,15 +166,7 @@ impl PointBackend for CudaBackend {
         cotangent: ScoreCotangent<'_>,
         wanted: Wanted,
     ) -> Result<Gradients> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        let num_elements = batch.offsets.num_elements();
-        let dims = mlp.shape().config().value_dim;
-        check_rows("cotangent.score", cotangent.score, num_elements, dims)?;
-        if let Some(values) = cotangent.values {
-            check_rows("cotangent.values", values, num_elements, 1)?;
-        }
-        check_gradients(values::score_backward(&*self.lock()?, mlp, batch, cotangent, wanted)?)
+        values::score_backward(&*self.lock()?, mlp, batch, cotangent, wanted)
     }
 
     fn langevin(
@@ -206,17 +175,7 @@ impl PointBackend for CudaBackend {
         batch: &PointBatch<'_>,
         langevin: &Langevin<'_>,
     ) -> Result<LangevinRun> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        langevin.check(batch.offsets.num_elements())?;
-        let run = dynamics::langevin(&*self.lock()?, mlp, batch, langevin)?;
-        check_finite("Langevin elements", &run.elements, OVERFLOW)?;
-        check_finite("Langevin values", &run.values, OVERFLOW)?;
-        check_finite("Langevin score", &run.score, OVERFLOW)?;
-        for sums in [&run.kinetic, &run.final_alignment, &run.kinetic_alignment] {
-            check_finite("Langevin sums", sums, OVERFLOW)?;
-        }
-        Ok(run)
+        dynamics::langevin(&*self.lock()?, mlp, batch, langevin)
     }
 
     fn langevin_backward(
@@ -226,17 +185,7 @@ impl PointBackend for CudaBackend {
         langevin: &Langevin<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        let num_elements = batch.offsets.num_elements();
-        langevin.check(num_elements)?;
-        check_dynamics_cotangent(&cotangent, num_elements, mlp.shape().config().value_dim)?;
-        if cotangent.momentum.is_some() {
-            return Err(Error::invalid("cotangent.momentum", "None for Langevin steps", "a value"));
-        }
-        check_dynamics_gradients(super::replay::langevin_backward(
-            self, mlp, batch, langevin, cotangent,
-        )?)
+        replay::langevin_backward(self, mlp, batch, langevin, cotangent)
     }
 
     fn leapfrog(
@@ -246,18 +195,7 @@ impl PointBackend for CudaBackend {
         momentum: &[f32],
         leapfrog: &Leapfrog<'_>,
     ) -> Result<LeapfrogRun> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        let num_elements = batch.offsets.num_elements();
-        check_rows("momentum", momentum, num_elements, mlp.shape().config().value_dim)?;
-        leapfrog.check(num_elements)?;
-        let run = dynamics::leapfrog(&*self.lock()?, mlp, batch, momentum, leapfrog)?;
-        check_finite("leapfrog elements", &run.elements, OVERFLOW)?;
-        check_finite("leapfrog momentum", &run.momentum, OVERFLOW)?;
-        check_finite("leapfrog values", &run.values, OVERFLOW)?;
-        check_finite("leapfrog score", &run.score, OVERFLOW)?;
-        check_finite("leapfrog kinetic", &run.kinetic, OVERFLOW)?;
-        Ok(run)
+        dynamics::leapfrog(&*self.lock()?, mlp, batch, momentum, leapfrog)
     }
 
     fn leapfrog_backward(
@@ -268,32 +206,11 @@ impl PointBackend for CudaBackend {
         leapfrog: &Leapfrog<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        check_scalar(mlp)?;
-        batch.check(mlp.shape())?;
-        let num_elements = batch.offsets.num_elements();
-        let dims = mlp.shape().config().value_dim;
-        check_rows("momentum", momentum, num_elements, dims)?;
-        leapfrog.check(num_elements)?;
-        check_dynamics_cotangent(&cotangent, num_elements, dims)?;
-        if cotangent.kinetic.is_some() {
-            return Err(Error::invalid("cotangent.kinetic", "None for leapfrog steps", "a value"));
-        }
-        check_dynamics_gradients(super::replay::leapfrog_backward(
-            self, mlp, batch, momentum, leapfrog, cotangent,
-        )?)
+        replay::leapfrog_backward(self, mlp, batch, momentum, leapfrog, cotangent)
     }
 
     fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
-        check_scalar(mlp)?;
-        candidates.check(mlp)?;
-        let result = candidates::log_partition(&*self.lock()?, mlp, candidates)?;
-        check_finite("candidate values", &result.values, OVERFLOW)?;
-        check_finite(
-            "log partition",
-            &result.log_partition,
-            "every candidate of that anchor has weight zero: give one a finite log weight",
-        )?;
-        Ok(result)
+        candidates::log_partition(&*self.lock()?, mlp, candidates)
     }
 
     fn log_partition_backward(
@@ -304,25 +221,17 @@ impl PointBackend for CudaBackend {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients> {
-        check_scalar(mlp)?;
-        candidates.check(mlp)?;
-        let num_anchors = candidates.num_anchors();
-        check_rows("log_partition", log_partition, num_anchors, 1)?;
-        check_rows("cotangent", cotangent, num_anchors, 1)?;
-        check_gradients(candidates::log_partition_backward(
+        candidates::log_partition_backward(
             &*self.lock()?,
             mlp,
             candidates,
             (log_partition, cotangent),
             wanted,
-        )?)
+        )
     }
 
     fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {
-        batch.check(mlp.shape())?;
-        let pooled = pool::pool(&*self.lock()?, mlp, batch, pooling)?;
-        check_finite("pooled values", &pooled.values, OVERFLOW)?;
-        Ok(pooled)
+        pool::pool(&*self.lock()?, mlp, batch, pooling)
     }
 
     fn pool_backward(
@@ -333,12 +242,6 @@ impl PointBackend for CudaBackend {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients> {
-        batch.check(mlp.shape())?;
-        let outputs = mlp.shape().config().output_dim;
-        check_rows("cotangent", cotangent, batch.offsets.num_sets(), outputs)?;
-        if pooled.pooling == Pooling::Max {
-            check_critical(&pooled.critical, batch, outputs)?;
-        }
-        check_gradients(pool::pool_backward(&*self.lock()?, mlp, batch, pooled, cotangent, wanted)?)
+        pool::pool_backward(&*self.lock()?, mlp, batch, pooled, cotangent, wanted)
     }
 }
