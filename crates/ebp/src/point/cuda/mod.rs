@@ -90,7 +90,7 @@ impl CudaBackend {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] saying which library or GPU is missing, and what to do.
+    /// [`Error::Device`](crate::Error::Device) saying which library or GPU is missing, and what to do.
     pub fn new(ordinal: usize, precision: Precision) -> Result<Self> {
         let device = Device::open(ordinal, precision)?;
         Ok(Self { device: Arc::new(Mutex::new(device)), precision })
@@ -105,7 +105,7 @@ impl CudaBackend {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the driver does not answer.
+    /// [`Error::Device`](crate::Error::Device) if the driver does not answer.
     pub fn describe(&self) -> Result<GpuDescription> {
         let device = self.lock()?;
         let ask = |error| device::driver("describe the GPU", error);
@@ -123,7 +123,7 @@ impl CudaBackend {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the GPU fails.
+    /// [`Error::Device`](crate::Error::Device) if the GPU fails.
     pub fn measure_peak_gflops(&self) -> Result<f64> {
         values::peak(&*self.lock()?)
     }
