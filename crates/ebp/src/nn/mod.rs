@@ -41,8 +41,8 @@ pub use noise::normals;
 pub use parameters::{Parameters, Role};
 pub use planar::{PlanarTensors, planar_flow};
 pub use point_ops::{
-    LangevinSettings, LangevinTensors, LeapfrogTensors, LogPartitionTensors, PointModule,
-    TensorBatch, TensorCandidates,
+    LangevinSettings, LangevinTensors, LeapfrogTensors, LikelihoodSets, LikelihoodTensors,
+    LogPartitionTensors, PointModule, TensorBatch, TensorCandidates,
 };
 pub use spectral_norm::SpectralNorm;
 pub use step::{Record, Step};

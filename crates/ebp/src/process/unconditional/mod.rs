@@ -43,6 +43,7 @@ use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters};
 use crate::point::{PointBackend, PointMlp};
 use crate::{Error, Result};
 
+pub use batch::{BatchMaker, CloudBatch};
 pub use codes::LatentCodes;
 pub use config::{
     AugmentationConfig, CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig,
@@ -199,7 +200,6 @@ impl UnconditionalProcess {
 
     /// −‖x‖²/(2 s₀²).
     fn base(&self, x: &[f32]) -> f32 {
-        let scale = -0.5 / (self.config.base_std_dev * self.config.base_std_dev);
-        scale * x.iter().map(|x| x * x).sum::<f32>()
+        self.config.base(x)
     }
 }
