@@ -176,6 +176,39 @@ fn log_partitions_agree() {
 }
 
 #[test]
+fn likelihoods_agree() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let work = Work::new(&[512, 512, 256], 1, Activation::Silu);
+    let (sets, k) = (work.offsets.num_sets(), 300);
+    let offsets = SetOffsets::uniform(sets, 1).unwrap();
+    let (values, weights) = (normals("candidates", sets * k * 3), normals("weights", sets * k));
+    let candidates = Candidates {
+        values: CandidateValues::PerAnchor(&values),
+        num_candidates: k,
+        locations: &[],
+        offsets: &offsets,
+        context: &work.context,
+        log_weights: LogWeights::PerAnchor(&weights),
+    };
+    for wanted in [Wanted::WEIGHTS, Wanted { parameters: false, context: false, elements: false }] {
+        let run = |backend: &dyn PointBackend| {
+            backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
+        };
+        let (found, expected) = (run(&gpu), run(&CpuBackend::new()));
+        assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
+        assert_near("values", &found.candidate_values, &expected.candidate_values, 1e-5);
+        assert_near("means", &found.means, &expected.means, 1e-5);
+        for (what, found, expected) in [
+            ("dw", found.gradients.parameters, expected.gradients.parameters),
+            ("dc", found.gradients.context, expected.gradients.context),
+        ] {
+            assert_eq!(found.is_some(), expected.is_some());
+            assert_near(what, &found.unwrap_or_default(), &expected.unwrap_or_default(), 2e-5);
+        }
+    }
+}
+
+#[test]
 fn twenty_langevin_steps_end_in_the_same_places() {
     let Some(gpu) = gpu(Precision::F32) else { return };
     for widths in [&[128, 64][..], &[512, 512, 256]] {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Tensor, Var};
 use ebp::SetOffsets;
 use ebp::nn::{
-    Initialiser, LangevinSettings, Mode, Parameters, PointModule, SpectralNorm, TensorBatch,
-    TensorCandidates,
+    Initialiser, LangevinSettings, LikelihoodSets, Mode, Parameters, PointModule, SpectralNorm,
+    TensorBatch, TensorCandidates,
 };
 use ebp::point::{
     Activation, Bounds, Clip, ContextAt, CpuBackend, MlpConfig, MlpShape, Motion, Pooling,
@@ -242,6 +242,47 @@ fn log_partitions_are_differentiable() {
         ];
         check_gradients(&variables, || vec![run().log_partition], everything);
     }
+}
+
+/// mean_s (log Z − mean f) by the operations it is made of, and by differences.
+#[test]
+fn the_likelihood_is_its_parts_and_differentiable() {
+    let case = Case::new(MlpConfig { location_dim: 0, ..smooth() });
+    let context = case.context.as_ref().unwrap();
+    let (candidates, weights) = (random(&[3, 5, 2], "candidates"), random(&[3, 5], "weights"));
+    let flat = |tensor: &Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+    let (elements, places, omega) = (flat(&case.elements), flat(&candidates), flat(&weights));
+    let run = || {
+        let sets = LikelihoodSets {
+            elements: &elements,
+            offsets: &case.offsets,
+            candidates: &places,
+            log_weights: &omega,
+            context,
+            parameters: &case.parameters,
+        };
+        case.module.likelihood(&sets).unwrap()
+    };
+    let partition = case
+        .module
+        .log_partition(&TensorCandidates {
+            values: &candidates,
+            context: Some(context),
+            parameters: &case.parameters,
+            locations: None,
+            log_weights: Some(&weights),
+            offsets: &SetOffsets::uniform(3, 1).unwrap(),
+        })
+        .unwrap();
+    let sums = wide(&case.module.set_sums(&case.batch()).unwrap());
+    let log_z = wide(&partition.log_partition);
+    let expected: f64 =
+        (0..3).map(|set| (log_z[set] - sums[set] / case.offsets.size(set) as f64) / 3.0).sum();
+    let found = run();
+    assert!((wide(&found.nats)[0] - expected).abs() < 1e-5);
+    assert_eq!(found.candidate_values, flat(&partition.values));
+    let variables = [("context", context), ("parameters", &case.parameters)];
+    check_gradients(&variables, || vec![run().nats], everything);
 }
 
 #[test]

@@ -439,6 +439,35 @@ fn epochs_visit_every_cloud() {
     assert_eq!(records, again);
 }
 
+/// A batch that was foreseen is the one that the step would have made, and one that was foreseen
+/// for another stream is not used.
+#[test]
+fn batches_prepared_ahead_change_nothing() {
+    let sets: Vec<f32> = (0..6).flat_map(|number| ring(number, 40)).collect();
+    let names = (0..6).map(|number| number.to_string()).collect();
+    let clouds =
+        ebp::data::Clouds::new(3, sets, SetOffsets::uniform(6, 40).unwrap(), names).unwrap();
+    let run = |count: usize, foresees: bool| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
+        pool.install(|| {
+            let mut training = CloudTraining::new(process(small()), clouds.clone(), 4, 1).unwrap();
+            let mut records = Vec::new();
+            for number in 0..4 {
+                if foresees {
+                    let stream = Stream::new(8, "another").child(number);
+                    training.foresee(&Step { stream, ..step(number + 1) });
+                    training.foresee(&step(number + 1));
+                }
+                records.push(training.step(&step(number)).unwrap());
+            }
+            (records, bits(training.process()))
+        })
+    };
+    let plain = run(1, false);
+    assert_eq!(plain, run(1, true));
+    assert_eq!(plain, run(3, true));
+}
+
 #[test]
 fn settings_outside_their_range_are_refused_by_name() {
     let backend = || Arc::new(CpuBackend::new());

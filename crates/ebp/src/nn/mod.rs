@@ -43,8 +43,8 @@ pub use parameters::{Parameters, Role};
 pub(crate) use parts::{StateParts, join_parts};
 pub use planar::{PlanarTensors, planar_flow};
 pub use point_ops::{
-    LangevinSettings, LangevinTensors, LeapfrogTensors, LogPartitionTensors, PointModule,
-    TensorBatch, TensorCandidates,
+    LangevinSettings, LangevinTensors, LeapfrogTensors, LikelihoodSets, LikelihoodTensors,
+    LogPartitionTensors, PointModule, TensorBatch, TensorCandidates,
 };
 pub use spectral_norm::SpectralNorm;
 pub use step::{Record, Step};

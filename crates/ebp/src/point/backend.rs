@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 
 use super::{
-    DynamicsCotangent, DynamicsGradients, Langevin, LangevinRun, Leapfrog, LeapfrogRun, PointBatch,
-    PointMlp,
+    DynamicsCotangent, DynamicsGradients, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Likelihood,
+    PointBatch, PointMlp,
 };
 use crate::error::{check_finite, check_length};
 use crate::point::mlp::check_context;
@@ -281,6 +281,20 @@ pub trait PointBackend: Debug + Send + Sync {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients>;
+
+    /// The negative log-likelihood of sets, L = mean_s (mean_a log Σₖ exp(f + ω) − mean_i f), by
+    /// its parts and with its gradients with respect to parameters and context.
+    ///
+    /// # Errors
+    ///
+    /// As [`log_partition`](Self::log_partition), and if `candidates` are of other sets.
+    fn likelihood(
+        &self,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        candidates: &Candidates<'_>,
+        wanted: Wanted,
+    ) -> Result<Likelihood>;
 
     /// Pools the outputs of each set.
     ///

@@ -15,6 +15,7 @@ mod checks;
 pub mod cpu;
 pub mod cuda;
 mod dynamics;
+mod likelihood;
 mod mlp;
 mod mover;
 mod operations;
@@ -32,5 +33,6 @@ pub use dynamics::{
     Bounds, Clip, DynamicsCotangent, DynamicsGradients, Langevin, LangevinRun, Leapfrog,
     LeapfrogRun, Motion,
 };
+pub use likelihood::Likelihood;
 pub use mlp::{PointBatch, PointMlp};
 pub use shape::{ContextAt, LayerShape, MAX_WIDTH, MlpConfig, MlpShape};

@@ -11,11 +11,14 @@ use super::checks::{
 };
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
-    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBackend, PointBatch, PointMlp, Pooled,
-    Pooling, Score, ScoreCotangent, Wanted,
+    LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBackend, PointBatch,
+    PointMlp, Pooled, Pooling, Score, ScoreCotangent, Wanted, likelihood,
 };
 use crate::error::check_finite;
 use crate::{Error, Result};
+
+const NO_WEIGHT: &str =
+    "every candidate of that anchor has weight zero: give one a finite log weight";
 
 /// The operations of [`PointBackend`] on checked arguments.
 pub trait Operations: Debug + Send + Sync {
@@ -83,6 +86,16 @@ pub trait Operations: Debug + Send + Sync {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients>;
+
+    fn likelihood(
+        &self,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        candidates: &Candidates<'_>,
+        wanted: Wanted,
+    ) -> Result<Likelihood> {
+        likelihood::composed(self, mlp, batch, candidates, wanted)
+    }
 
     fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled>;
 
@@ -245,11 +258,7 @@ impl<O: Operations> PointBackend for O {
         candidates.check(mlp)?;
         let result = Operations::log_partition(self, mlp, candidates)?;
         check_finite("candidate values", &result.values, OVERFLOW)?;
-        check_finite(
-            "log partition",
-            &result.log_partition,
-            "every candidate of that anchor has weight zero: give one a finite log weight",
-        )?;
+        check_finite("log partition", &result.log_partition, NO_WEIGHT)?;
         Ok(result)
     }
 
@@ -274,6 +283,26 @@ impl<O: Operations> PointBackend for O {
             cotangent,
             wanted,
         )?)
+    }
+
+    fn likelihood(
+        &self,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        candidates: &Candidates<'_>,
+        wanted: Wanted,
+    ) -> Result<Likelihood> {
+        check_scalar(mlp)?;
+        batch.check(mlp.shape())?;
+        candidates.check(mlp)?;
+        likelihood::check(batch, candidates)?;
+        let wanted = Wanted { elements: false, ..wanted };
+        let mut result = Operations::likelihood(self, mlp, batch, candidates, wanted)?;
+        check_finite("candidate values", &result.candidate_values, OVERFLOW)?;
+        check_finite("log partition", &result.log_partition, NO_WEIGHT)?;
+        check_finite("mean values", &result.means, OVERFLOW)?;
+        result.gradients = check_gradients(result.gradients)?;
+        Ok(result)
     }
 
     fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {

@@ -51,9 +51,10 @@ pub use standardised::Standardised;
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{
-    AugmentationConfig, CloudEstimator, CloudSamplerConfig, Decay, DenoiseSettings, DrawReport,
-    DrawSettings, LatentAt, LatentCodes, NoiseSchedule, PerturbationConfig, PointMethod,
-    PointStart, ProposalConfig, SamplerKind, SetScore, UnconditionalConfig, UnconditionalProcess,
+    AugmentationConfig, BatchMaker, CloudBatch, CloudEstimator, CloudSamplerConfig, Decay,
+    DenoiseSettings, DrawReport, DrawSettings, LatentAt, LatentCodes, NoiseSchedule,
+    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SamplerKind, SetScore,
+    UnconditionalConfig, UnconditionalProcess,
 };
 
 /// A law of values at locations, ready to be conditioned.

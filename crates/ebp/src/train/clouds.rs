@@ -1,22 +1,32 @@
 //! Training of unconditional processes on clouds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use candle_core::Tensor;
 
+use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
 use crate::data::Clouds;
-use crate::process::UnconditionalProcess;
+use crate::process::{BatchMaker, CloudBatch, UnconditionalProcess};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
-/// A process and the clouds it learns from.
+/// A process and the clouds it learns from. Batches are prepared ahead, beside the networks' work.
 #[derive(Debug)]
 pub struct CloudTraining {
     process: UnconditionalProcess,
+    source: Arc<Source>,
+    ahead: Ahead<CloudBatch>,
+}
+
+/// Where batches come from: no parameter of the process is in here.
+#[derive(Debug)]
+struct Source {
     clouds: Clouds,
     batch_size: usize,
     seed: u64,
+    maker: BatchMaker,
 }
 
 impl CloudTraining {
@@ -41,7 +51,9 @@ impl CloudTraining {
             return Err(Error::invalid("clouds", expected, clouds.dim()));
         }
         clouds.check_finite()?;
-        Ok(Self { process, clouds, batch_size, seed })
+        let maker = process.batch_maker();
+        let source = Arc::new(Source { clouds, batch_size, seed, maker });
+        Ok(Self { process, source, ahead: Ahead::new() })
     }
 
     /// The process.
@@ -57,6 +69,14 @@ impl CloudTraining {
     /// The process alone.
     pub fn into_process(self) -> UnconditionalProcess {
         self.process
+    }
+}
+
+impl Source {
+    fn prepare(&self, step: &Step) -> Result<CloudBatch> {
+        let members = self.members(step.number);
+        let sets: Vec<&[f32]> = members.iter().map(|&set| self.clouds.cloud(set)).collect();
+        self.maker.prepare(&sets, step)
     }
 
     /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between.
@@ -81,9 +101,16 @@ impl CloudTraining {
 
 impl Trainable for CloudTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let members = self.members(step.number);
-        let sets: Vec<&[f32]> = members.iter().map(|&set| self.clouds.cloud(set)).collect();
-        self.process.learn(&sets, step)
+        let batch = match self.ahead.take(step) {
+            Some(batch) => batch?,
+            None => self.source.prepare(step)?,
+        };
+        self.process.learn_from(batch, step)
+    }
+
+    fn foresee(&mut self, next: &Step) {
+        let (source, next) = (Arc::clone(&self.source), *next);
+        self.ahead.begin(next, move || source.prepare(&next));
     }
 
     fn state(&self) -> Result<BTreeMap<String, Tensor>> {

@@ -11,6 +11,7 @@
 //! the run that its seed and configuration describe, because a step depends on nothing but the
 //! state, its number and its stream. [`RunDirectory`] is the folder where all of it is kept.
 
+mod ahead;
 mod clouds;
 mod config;
 mod loop_state;
@@ -55,6 +56,10 @@ pub trait Trainable: Debug {
     /// [`Error::NonFiniteGradient`](crate::Error::NonFiniteGradient) if the step diverged; the
     /// state is then spoilt and must be restored.
     fn step(&mut self, step: &Step) -> Result<Record>;
+
+    /// Says which step follows the one that is about to be taken, if nothing comes in between. A
+    /// model may begin to prepare what that step reads; nothing else may depend on it.
+    fn foresee(&mut self, _next: &Step) {}
 
     /// Everything that a later step depends on: parameters, buffers, optimisers, averages.
     ///

@@ -211,7 +211,10 @@ impl Trainer {
     {
         let number = state.meta.step;
         let num_steps = self.config.num_steps;
-        let record = match model.step(&self.step(state, "train")) {
+        if number + 1 < num_steps {
+            model.foresee(&self.step(state, "train", number + 1));
+        }
+        let record = match model.step(&self.step(state, "train", number)) {
             Ok(record) => record,
             Err(error) => return Divergence::from_error(error, number).map(Err),
         };
@@ -245,15 +248,15 @@ impl Trainer {
         Ok(Ok(()))
     }
 
-    fn step(&self, state: &LoopState, purpose: &str) -> Step {
+    fn step(&self, state: &LoopState, purpose: &str, number: u64) -> Step {
         let stream = match state.num_rollbacks() {
             0 => Stream::new(self.seed, purpose),
             count => Stream::new(self.seed, &format!("{purpose} after rollback {count}")),
         };
         Step {
-            number: state.meta.step,
+            number,
             num_steps: self.config.num_steps,
-            stream: stream.child(state.meta.step),
+            stream: stream.child(number),
             learning_rate_factor: state.meta.learning_rate_factor,
         }
     }
@@ -267,7 +270,7 @@ impl Trainer {
     where
         T: Trainable + ?Sized,
     {
-        let step = self.step(state, "evaluate");
+        let step = self.step(state, "evaluate", state.meta.step);
         let mut numbers = Vec::new();
         for evaluation in &mut session.evaluations {
             if step.number.is_multiple_of(evaluation.every) || step.number == step.num_steps {

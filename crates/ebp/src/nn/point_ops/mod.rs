@@ -1,6 +1,7 @@
 //! The primitive's operations as tensors of candle's graph, each with its own backward pass.
 
 mod dynamics;
+mod likelihood;
 mod log_partition;
 mod values;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 pub use dynamics::{LangevinSettings, LangevinTensors, LeapfrogTensors};
+pub use likelihood::{LikelihoodSets, LikelihoodTensors};
 pub use log_partition::{LogPartitionTensors, TensorCandidates};
 
 use super::host::{HostView, checked, empty};

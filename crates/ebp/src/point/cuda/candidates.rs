@@ -12,21 +12,25 @@ use crate::point::{
 use cudarc::driver::LaunchConfig;
 
 /// Anchors that are computed together, on the GPU.
-struct Part {
-    rows: Rows,
+pub(super) struct Part {
+    pub(super) rows: Rows,
     /// ω, and how kernels read it: 0 none, 1 per anchor, 2 shared.
-    log_weights: Buffer,
-    mode: i32,
+    pub(super) log_weights: Buffer,
+    pub(super) mode: i32,
 }
 
 /// Ranges of anchors whose candidates fit into the budget together.
-fn parts(network: &Network<'_>, candidates: &Candidates<'_>, keep: Keep) -> Vec<Range<usize>> {
+pub(super) fn parts(
+    network: &Network<'_>,
+    candidates: &Candidates<'_>,
+    keep: Keep,
+) -> Vec<Range<usize>> {
     let most = (network.rows_at_once(keep) / candidates.num_candidates).max(1);
     let total = candidates.num_anchors();
     (0..total.div_ceil(most)).map(|part| part * most..total.min((part + 1) * most)).collect()
 }
 
-fn upload(
+pub(super) fn upload(
     network: &Network<'_>,
     candidates: &Candidates<'_>,
     anchors: &Range<usize>,
@@ -85,6 +89,24 @@ fn upload(
     Ok(Part { rows: Rows { elements, set, starts, first_set, num_sets, count }, log_weights, mode })
 }
 
+/// log Σₖ exp(f + ω) of a part's anchors, each with `k` candidates.
+pub(super) fn log_sums(
+    device: &Device,
+    part: &Part,
+    f: &Buffer,
+    (anchors, k): (usize, usize),
+) -> Result<Buffer> {
+    let out = device.buffer::<f32>(anchors)?;
+    let grid = LaunchConfig {
+        grid_dim: (anchors as u32, 1, 1),
+        block_dim: (128, 1, 1),
+        shared_mem_bytes: 0,
+    };
+    let (omega, mode) = (part.log_weights.at(0), part.mode);
+    launch!(device, log_sum_exp, grid, f.at(0), omega, out.at(0), k as u32, mode)?;
+    Ok(out)
+}
+
 pub(super) fn log_partition(
     device: &Device,
     mlp: &PointMlp,
@@ -96,14 +118,7 @@ pub(super) fn log_partition(
     for anchors in parts(&network, candidates, Keep::Output) {
         let part = upload(&network, candidates, &anchors)?;
         let f = network.forward(&part.rows, Keep::Output)?.output;
-        let out = device.buffer::<f32>(anchors.len())?;
-        let grid = LaunchConfig {
-            grid_dim: (anchors.len() as u32, 1, 1),
-            block_dim: (128, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        let (omega, mode) = (part.log_weights.at(0), part.mode);
-        launch!(device, log_sum_exp, grid, f.at(0), omega, out.at(0), k as u32, mode)?;
+        let out = log_sums(device, &part, &f, (anchors.len(), k))?;
         append(&mut result.log_partition, device.download(&out)?);
         append(&mut result.values, device.download(&f)?);
     }

@@ -201,6 +201,9 @@ impl Device {
             ));
         }
         let context = CudaContext::new(ordinal).map_err(|error| driver("open the GPU", error))?;
+        // SAFETY: all work goes to one stream, in order; two events for every piece of memory would
+        // guard against nothing.
+        unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
         keep_freed_memory(&context)?;
         let kernels = Kernels::load(&context)?;

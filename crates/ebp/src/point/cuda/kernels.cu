@@ -6,6 +6,13 @@
 #define GRID(i, count) \
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
 
+// i = row n + column. A 64-bit division costs more than everything else that is done to an entry.
+__device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
+    if (i >> 32) { row = i / n; column = (u32)(i % n); return; }
+    u32 j = (u32)i, r = j / n;
+    row = r; column = j - r * n;
+}
+
 // z = product + shift of the row's set; writes a = σ(z) in place, and σ′, σ″ where asked.
 // Four columns a thread where n is a multiple of four.
 extern "C" __global__ void activate(float *z, const float *shift, const u32 *set, float *slope,
@@ -13,7 +20,8 @@ extern "C" __global__ void activate(float *z, const float *shift, const u32 *set
     if ((n & 3) == 0) {
         u32 n4 = n >> 2;
         GRID(i, rows * n4) {
-            u64 row = i / n4; u32 col = (u32)(i % n4);
+            u64 row; u32 col;
+            place(i, n4, row, col);
             float4 v = ((float4 *)z)[i];
             float4 b = ((const float4 *)(shift + (set ? (u64)set[row] * n : 0)))[col];
             float4 a, s, c;
@@ -27,7 +35,8 @@ extern "C" __global__ void activate(float *z, const float *shift, const u32 *set
         }
     } else {
         GRID(i, rows * n) {
-            u64 row = i / n; u32 col = (u32)(i % n);
+            u64 row; u32 col;
+            place(i, n, row, col);
             float a, s, c;
             activation(kind, leak, z[i] + shift[(set ? (u64)set[row] * n : 0) + col], a, s, c);
             z[i] = a;
@@ -41,8 +50,32 @@ extern "C" __global__ void activate(float *z, const float *shift, const u32 *set
 extern "C" __global__ void first_layer(const float *x, const float *w, const float *shift, const u32 *set,
                                        float *out, float *slope, float *curvature,
                                        u64 rows, u32 d, u32 n, int kind, float leak) {
+    if ((n & 3) == 0) {
+        u32 n4 = n >> 2;
+        GRID(i, rows * n4) {
+            u64 row; u32 col;
+            place(i, n4, row, col);
+            float4 z = ((const float4 *)(shift + (set ? (u64)set[row] * n : 0)))[col];
+            const float *v = w + (u64)col * 4 * d;
+            for (u32 k = 0; k < d; k++) {
+                float c = x[row * d + k];
+                z.x = fmaf(v[k], c, z.x); z.y = fmaf(v[d + k], c, z.y);
+                z.z = fmaf(v[2 * d + k], c, z.z); z.w = fmaf(v[3 * d + k], c, z.w);
+            }
+            float4 a, s, c;
+            activation(kind, leak, z.x, a.x, s.x, c.x);
+            activation(kind, leak, z.y, a.y, s.y, c.y);
+            activation(kind, leak, z.z, a.z, s.z, c.z);
+            activation(kind, leak, z.w, a.w, s.w, c.w);
+            ((float4 *)out)[i] = a;
+            if (slope) ((float4 *)slope)[i] = s;
+            if (curvature) ((float4 *)curvature)[i] = c;
+        }
+        return;
+    }
     GRID(i, rows * n) {
-        u64 row = i / n; u32 col = (u32)(i % n);
+        u64 row; u32 col;
+        place(i, n, row, col);
         float z = shift[(set ? (u64)set[row] * n : 0) + col];
         for (u32 k = 0; k < d; k++) z = fmaf(w[(u64)col * d + k], x[row * d + k], z);
         float a, s, c;
@@ -67,10 +100,22 @@ extern "C" __global__ void scalar_output(const float *a, const float *w, const f
 // g[r, k] = cotangent[r] w[k] slope[r, k]; a null cotangent is all ones.
 extern "C" __global__ void scalar_output_backward(const float *cotangent, const float *w, const float *slope,
                                                   float *g, u64 rows, u32 n) {
+    if ((n & 3) == 0 && ((u64)w & 15) == 0) {
+        u32 n4 = n >> 2;
+        GRID(i, rows * n4) {
+            u64 row; u32 col;
+            place(i, n4, row, col);
+            float c = cotangent ? cotangent[row] : 1.0f;
+            float4 v = ((const float4 *)w)[col], s = ((const float4 *)slope)[i];
+            ((float4 *)g)[i] = make_float4(c * v.x * s.x, c * v.y * s.y, c * v.z * s.z, c * v.w * s.w);
+        }
+        return;
+    }
     GRID(i, rows * n) {
-        u64 row = i / n;
+        u64 row; u32 col;
+        place(i, n, row, col);
         float c = cotangent ? cotangent[row] : 1.0f;
-        g[i] = c * w[i % n] * slope[i];
+        g[i] = c * w[col] * slope[i];
     }
 }
 
@@ -164,7 +209,11 @@ extern "C" __global__ void name_sets(const u32 *starts, u32 *set, u32 first) {
 
 // out[row, :] = in[set[row], :]
 extern "C" __global__ void spread(const float *in, const u32 *set, float *out, u64 rows, u32 n) {
-    GRID(i, rows * n) out[i] = in[(u64)set[i / n] * n + i % n];
+    GRID(i, rows * n) {
+        u64 row; u32 col;
+        place(i, n, row, col);
+        out[i] = in[(u64)set[row] * n + col];
+    }
 }
 
 // The largest of each column of a set and the first row that attains it, merged with what `best`

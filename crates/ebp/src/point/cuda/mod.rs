@@ -4,7 +4,7 @@
 //! device    the GPU: kernels compiled when it is opened, memory, matrix products
 //! staging   numbers on their way there and back
 //! network   a network and a chunk of rows there: forward, backward, backward of the score
-//! values, pool, candidates, dynamics   the operations
+//! values, pool, candidates, likelihood, dynamics   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
 //! ```
 //!
@@ -21,6 +21,7 @@ mod candidates;
 mod device;
 mod dynamics;
 mod fused;
+mod likelihood;
 mod network;
 mod pool;
 mod staging;
@@ -35,8 +36,8 @@ use super::operations::Operations;
 use super::replay;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
-    LangevinRun, Leapfrog, LeapfrogRun, LogPartition, PointBatch, PointMlp, Pooled, Pooling, Score,
-    ScoreCotangent, Wanted,
+    LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBatch, PointMlp, Pooled,
+    Pooling, Score, ScoreCotangent, Wanted,
 };
 use crate::Result;
 
@@ -228,6 +229,16 @@ impl Operations for CudaBackend {
             (log_partition, cotangent),
             wanted,
         )
+    }
+
+    fn likelihood(
+        &self,
+        mlp: &PointMlp,
+        batch: &PointBatch<'_>,
+        candidates: &Candidates<'_>,
+        wanted: Wanted,
+    ) -> Result<Likelihood> {
+        likelihood::likelihood(&*self.lock()?, mlp, batch, candidates, wanted)
     }
 
     fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {

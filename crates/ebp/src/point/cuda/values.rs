@@ -37,7 +37,7 @@ pub(super) fn append(all: &mut Vec<f32>, more: Vec<f32>) {
 }
 
 /// The cotangent of a chunk's outputs, `[count, output_dim]`.
-fn upload_cotangent(
+pub(super) fn upload_cotangent(
     device: &Device,
     (chunk, rows): (&Chunk, &Rows),
     outputs: usize,

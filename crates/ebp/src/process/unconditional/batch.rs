@@ -3,13 +3,83 @@
 
 use rayon::prelude::*;
 
-use super::config::UnconditionalConfig;
+use super::config::{AugmentationConfig, CloudEstimator, UnconditionalConfig};
 use super::proposal::GridMixture;
 use crate::data::mesh::drawn;
+use crate::nn::Step;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
+/// Makes what steps read. It knows no parameter of the networks, so that the next batch can be made
+/// on another thread while this one is learned from.
+#[derive(Clone, Debug)]
+pub struct BatchMaker {
+    config: UnconditionalConfig,
+}
+
+impl BatchMaker {
+    pub(super) fn new(config: &UnconditionalConfig) -> Self {
+        Self { config: config.clone() }
+    }
+
+    /// What the step reads of `sets` of standardised points: a function of the sets, the step's
+    /// number and its stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a set is empty or not of the right dimension.
+    pub fn prepare(&self, sets: &[&[f32]], step: &Step) -> Result<CloudBatch> {
+        let num_sampled = self.config.num_sampled();
+        let plan = BatchPlan {
+            jitter: self.jitter(step),
+            is_perturbed: self.config.perturbation.share > 0.0,
+            is_augmented: self.config.augmentation != AugmentationConfig::default(),
+            num_candidates: self.config.num_proposals - num_sampled,
+            num_sampled,
+        };
+        Ok(CloudBatch(Batch::new(sets, &self.config, plan, step.stream.child(0))?))
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "noise is f32")]
+    fn jitter(&self, step: &Step) -> f32 {
+        let (start, end) = (self.config.jitter, self.config.final_jitter);
+        end + (start - end) * step.cosine() as f32
+    }
+}
+
+impl UnconditionalConfig {
+    /// How many of the proposals of a step the learned sampler draws.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
+    pub(super) fn num_sampled(&self) -> usize {
+        if self.estimator != CloudEstimator::Importance {
+            return 0;
+        }
+        (self.proposal.sampler_share * self.num_proposals as f64).round() as usize
+    }
+
+    /// −‖x‖²/(2 s₀²).
+    pub(super) fn base(&self, x: &[f32]) -> f32 {
+        let scale = -0.5 / (self.base_std_dev * self.base_std_dev);
+        scale * x.iter().map(|x| x * x).sum::<f32>()
+    }
+
+    /// ω of a candidate, one of `count`: −∞ outside of the domain.
+    pub(super) fn log_weight(&self, y: &[f32], log_density: f32, count: usize) -> f32 {
+        let is_inside = y.iter().all(|x| x.abs() <= self.half_width);
+        if is_inside { self.base(y) - log_density - (count as f32).ln() } else { f32::NEG_INFINITY }
+    }
+}
+
+/// What a step reads, ready to be learned from.
+#[derive(Debug)]
+pub struct CloudBatch(pub(super) Batch);
+
 /// Points of several sets.
+#[derive(Debug)]
 pub(super) struct Batch {
     /// n of every whole set: what is drawn here stands for all of it.
     pub(super) whole: SetOffsets,
@@ -19,9 +89,11 @@ pub(super) struct Batch {
     /// What the likelihood is taken of.
     pub(super) points: Vec<f32>,
     pub(super) offsets: SetOffsets,
-    /// Candidates for log Z, `[sets, K, d]`, and log r of each; empty where none were asked for.
+    /// The mean of the base measure's −‖x‖²/(2 s₀²) over the points of each set.
+    pub(super) bases: Vec<f64>,
+    /// Candidates for log Z, `[sets, K, d]`, and ω of each; empty where none were asked for.
     pub(super) candidates: Vec<f32>,
-    pub(super) log_densities: Vec<f32>,
+    pub(super) log_weights: Vec<f32>,
     pub(super) is_near: Vec<bool>,
 }
 
@@ -29,8 +101,9 @@ pub(super) struct Batch {
 struct Prepared {
     encoder_points: Vec<f32>,
     points: Vec<f32>,
+    base: f64,
     candidates: Vec<f32>,
-    log_densities: Vec<f32>,
+    log_weights: Vec<f32>,
     is_near: Vec<bool>,
 }
 
@@ -45,6 +118,8 @@ pub(super) struct BatchPlan {
     pub(super) is_augmented: bool,
     /// Candidates from the grids; 0 for none.
     pub(super) num_candidates: usize,
+    /// Further candidates, which the learned sampler draws in the step.
+    pub(super) num_sampled: usize,
 }
 
 impl Batch {
@@ -67,22 +142,21 @@ impl Batch {
             .enumerate()
             .map(|(number, set)| prepare(set, config, plan, stream.child(number as u64)))
             .collect();
-        let gather = |part: fn(&Prepared) -> &Vec<f32>| -> (Vec<f32>, Vec<usize>) {
-            let sizes = prepared.iter().map(|set| part(set).len() / dim).collect();
-            (prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat(), sizes)
+        let gather = |part: fn(&Prepared) -> &Vec<f32>| -> Vec<f32> {
+            prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat()
         };
-        let (encoder_points, encoder_sizes) = gather(|set| &set.encoder_points);
-        let (points, sizes) = gather(|set| &set.points);
-        let (candidates, _) = gather(|set| &set.candidates);
-        let (log_densities, _) = gather(|set| &set.log_densities);
+        let sizes = |part: fn(&Prepared) -> &Vec<f32>| {
+            SetOffsets::from_sizes(prepared.iter().map(|set| part(set).len() / dim))
+        };
         Ok(Self {
             whole: SetOffsets::from_sizes(sets.iter().map(|set| set.len() / dim))?,
-            encoder_points,
-            encoder_offsets: SetOffsets::from_sizes(encoder_sizes)?,
-            points,
-            offsets: SetOffsets::from_sizes(sizes)?,
-            candidates,
-            log_densities,
+            encoder_points: gather(|set| &set.encoder_points),
+            encoder_offsets: sizes(|set| &set.encoder_points)?,
+            points: gather(|set| &set.points),
+            offsets: sizes(|set| &set.points)?,
+            bases: prepared.iter().map(|set| set.base).collect(),
+            candidates: gather(|set| &set.candidates),
+            log_weights: gather(|set| &set.log_weights),
             is_near: prepared.iter().flat_map(|set| set.is_near.iter().copied()).collect(),
         })
     }
@@ -113,6 +187,8 @@ fn prepare(set: &[f32], config: &UnconditionalConfig, plan: BatchPlan, stream: S
         points: first(config.likelihood_points),
         ..Prepared::default()
     };
+    let sum: f64 = prepared.points.chunks_exact(dim).map(|x| f64::from(config.base(x))).sum();
+    prepared.base = sum / (prepared.points.len() / dim) as f64;
     if plan.is_perturbed {
         perturb(&mut prepared.encoder_points, config, stream.child(2));
     }
@@ -127,8 +203,11 @@ fn prepare(set: &[f32], config: &UnconditionalConfig, plan: BatchPlan, stream: S
             stream.child(3),
         );
         let drawn = mixture.draw(&points, num_uniform, stream.child(4));
+        let count = plan.num_candidates + plan.num_sampled;
+        let rows = drawn.values.chunks_exact(dim).zip(&drawn.log_density);
+        prepared.log_weights =
+            rows.map(|(y, &log_density)| config.log_weight(y, log_density, count)).collect();
         prepared.candidates = drawn.values;
-        prepared.log_densities = drawn.log_density;
         prepared.is_near = drawn.is_near;
     }
     prepared

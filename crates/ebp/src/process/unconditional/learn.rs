@@ -5,14 +5,16 @@
 //! Ẑ(θ) = mean_k exp(u(y_k; θ)) / r(y_k)
 //! ```
 
+use std::borrow::Cow;
+
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 
 use super::UnconditionalProcess;
-use super::batch::{Batch, BatchPlan};
-use super::config::{AugmentationConfig, CloudEstimator, Decay};
+use super::batch::{Batch, BatchMaker, BatchPlan, CloudBatch};
+use super::config::{CloudEstimator, Decay};
 use super::sampler::CloudDraws;
-use crate::nn::{Mode, Record, Step, TensorBatch, TensorCandidates};
+use crate::nn::{LikelihoodSets, Mode, Record, Step, TensorBatch};
 use crate::process::energy_based::latent::Gaussians;
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
@@ -32,13 +34,11 @@ struct Likelihood {
     largest_share: f64,
 }
 
-/// Places for log Z, `count` per set.
-#[derive(Default)]
-struct Candidates {
-    values: Vec<f32>,
-    log_weights: Vec<f32>,
-    is_near: Vec<bool>,
-    count: usize,
+/// Places for log Z, as many for each set.
+struct Candidates<'a> {
+    values: Cow<'a, [f32]>,
+    log_weights: Cow<'a, [f32]>,
+    is_near: Cow<'a, [bool]>,
 }
 
 impl UnconditionalProcess {
@@ -54,18 +54,27 @@ impl UnconditionalProcess {
     /// dimension, [`Error::NonFinite`](crate::Error::NonFinite) or
     /// [`Error::NonFiniteGradient`](crate::Error::NonFiniteGradient) if the step diverged.
     pub fn learn(&mut self, sets: &[&[f32]], step: &Step) -> Result<Record> {
+        let batch = self.batch_maker().prepare(sets, step)?;
+        self.learn_from(batch, step)
+    }
+
+    /// What makes batches for [`learn_from`](Self::learn_from).
+    pub fn batch_maker(&self) -> BatchMaker {
+        BatchMaker::new(&self.config)
+    }
+
+    /// [`learn`](Self::learn) on a batch that was prepared for this step.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn`](Self::learn).
+    pub fn learn_from(&mut self, batch: CloudBatch, step: &Step) -> Result<Record> {
         self.use_parameters()?;
-        let plan = BatchPlan {
-            jitter: self.jitter(step),
-            is_perturbed: self.config.perturbation.share > 0.0,
-            is_augmented: self.config.augmentation != AugmentationConfig::default(),
-            num_candidates: self.config.num_proposals - self.num_sampled(),
-        };
-        let batch = Batch::new(sets, &self.config, plan, step.stream.child(0))?;
-        let posterior =
-            self.encoder.encode(batch.encoder_points.clone(), &batch.encoder_offsets)?.posterior;
+        let mut batch = batch.0;
+        let points = std::mem::take(&mut batch.encoder_points);
+        let posterior = self.encoder.encode(points, &batch.encoder_offsets)?.posterior;
         let theta = posterior.draw(step.stream.child(1))?;
-        let prior = Gaussians::standard(sets.len(), self.config.latent_dim)?;
+        let prior = Gaussians::standard(batch.whole.num_sets(), self.config.latent_dim)?;
         let kl_terms = posterior.kl_terms(&prior)?;
         let kl = kl_terms.sum(1)?;
 
@@ -109,7 +118,7 @@ impl UnconditionalProcess {
         step: &Step,
     ) -> Result<(Tensor, Likelihood)> {
         if self.config.estimator == CloudEstimator::Importance {
-            let sampled = match self.num_sampled() {
+            let sampled = match self.config.num_sampled() {
                 0 => None,
                 count => Some(self.sampler_draws(theta, calibrated, count, step)?),
             };
@@ -125,19 +134,6 @@ impl UnconditionalProcess {
         Ok((part, found))
     }
 
-    /// How many of the proposals the learned sampler draws.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a count"
-    )]
-    fn num_sampled(&self) -> usize {
-        if self.config.estimator != CloudEstimator::Importance {
-            return 0;
-        }
-        (self.config.proposal.sampler_share * self.config.num_proposals as f64).round() as usize
-    }
-
     /// Negative log-density and KL of sets that are not learned from, with θ = μ: `nats` per
     /// point, `kl` per set, and their sum per point `elbo_nats`.
     ///
@@ -150,13 +146,14 @@ impl UnconditionalProcess {
             is_perturbed: false,
             is_augmented: false,
             num_candidates: 4 * self.config.num_proposals,
+            num_sampled: 0,
         };
         let (mut nats, mut kls, mut bound, mut effective) = (0.0, 0.0, 0.0, 0.0);
         for (number, part) in sets.chunks(EVALUATED_AT_ONCE).enumerate() {
             let stream = stream.child(number as u64);
-            let batch = Batch::new(part, &self.config, plan, stream)?;
-            let encoded =
-                self.encoder.encode(batch.encoder_points.clone(), &batch.encoder_offsets)?;
+            let mut batch = Batch::new(part, &self.config, plan, stream)?;
+            let points = std::mem::take(&mut batch.encoder_points);
+            let encoded = self.encoder.encode(points, &batch.encoder_offsets)?;
             let prior = Gaussians::standard(part.len(), self.config.latent_dim)?;
             let kl = encoded.posterior.kl_terms(&prior)?.sum(1)?;
             let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
@@ -189,34 +186,20 @@ impl UnconditionalProcess {
         theta: &Tensor,
         parameters: &Tensor,
     ) -> Result<Likelihood> {
-        let dim = self.config.value_dim;
         let num_sets = batch.offsets.num_sets();
-        let Candidates { values, log_weights, is_near, count } = self.candidates(batch, sampled)?;
-        let values = Tensor::from_vec(values, (num_sets, count, dim), &Device::Cpu)?;
-        let partition = self.energy.module.log_partition(&TensorCandidates {
-            values: &values,
-            context: Some(theta),
+        let Candidates { values, log_weights, is_near } = self.candidates(batch, sampled)?;
+        let run = self.energy.module.likelihood(&LikelihoodSets {
+            elements: &batch.points,
+            offsets: &batch.offsets,
+            candidates: &values,
+            log_weights: &log_weights,
+            context: theta,
             parameters,
-            locations: None,
-            log_weights: Some(&Tensor::from_slice(&log_weights, (num_sets, count), &Device::Cpu)?),
-            // One anchor per set: the set itself.
-            offsets: &SetOffsets::uniform(num_sets, 1)?,
         })?;
-        let f = self.mean_values(&batch.points, &batch.offsets, theta, parameters)?;
-        let bases: Vec<f64> = (0..num_sets)
-            .into_par_iter()
-            .map(|set| {
-                let rows = batch.offsets.range(set);
-                let points = &batch.points[rows.start * dim..rows.end * dim];
-                let sum: f64 = points.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
-                sum / rows.len() as f64
-            })
-            .collect();
-        let base: f64 = bases.iter().sum();
-        let nats = (partition.log_partition - f)?.mean_all()?;
-        let nats = (nats - base / num_sets as f64)?;
+        let base: f64 = batch.bases.iter().sum();
+        let nats = (run.nats - base / num_sets as f64)?;
 
-        let values = partition.values.flatten_all()?.to_vec1::<f32>()?;
+        let (values, count) = (run.candidate_values, log_weights.len() / num_sets);
         let mut found =
             Likelihood { nats, effective_candidates: 0.0, near_share: 0.0, largest_share: 0.0 };
         let shares = |set: usize| {
@@ -244,45 +227,43 @@ impl UnconditionalProcess {
 
     /// Candidates of the grids and, if there are any, of the sampler. Each kind is an estimate of
     /// Z, and so is their mean, weighted by their numbers.
-    fn candidates(&self, batch: &Batch, sampled: Option<&CloudDraws>) -> Result<Candidates> {
-        let dim = self.config.value_dim;
-        let num_sets = batch.offsets.num_sets();
-        let of_grids = batch.log_densities.len() / num_sets;
-        let of_sampler = sampled.map_or(0, |draws| draws.offsets.size(0));
-        let count = of_grids + of_sampler;
-        let log_count = (count as f32).ln();
-        let weigh = |(y, log_density): (&[f32], &f32)| {
-            let is_inside = y.iter().all(|x| x.abs() <= self.config.half_width);
-            if is_inside { self.base(y) - log_density - log_count } else { f32::NEG_INFINITY }
-        };
+    fn candidates<'a>(
+        &self,
+        batch: &'a Batch,
+        sampled: Option<&CloudDraws>,
+    ) -> Result<Candidates<'a>> {
         let Some(draws) = sampled else {
-            let rows = batch.candidates.chunks_exact(dim).zip(&batch.log_densities);
             return Ok(Candidates {
-                log_weights: rows.map(weigh).collect(),
-                values: batch.candidates.clone(),
-                is_near: batch.is_near.clone(),
-                count,
+                values: Cow::Borrowed(&batch.candidates),
+                log_weights: Cow::Borrowed(&batch.log_weights),
+                is_near: Cow::Borrowed(&batch.is_near),
             });
         };
+        let dim = self.config.value_dim;
+        let num_sets = batch.offsets.num_sets();
+        let of_grids = batch.log_weights.len() / num_sets;
+        let of_sampler = draws.offsets.size(0);
         let drawn = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
-        let drawn_log_densities = draws.log_density.detach().to_vec1::<f32>()?;
-        let mut all = Candidates { count, ..Candidates::default() };
+        let log_densities = draws.log_density.detach().to_vec1::<f32>()?;
+        let (mut values, mut log_weights, mut is_near) = (Vec::new(), Vec::new(), Vec::new());
         for set in 0..num_sets {
             let grids = set * of_grids..(set + 1) * of_grids;
             let sampler = set * of_sampler..(set + 1) * of_sampler;
-            all.is_near.extend(&batch.is_near[grids.clone()]);
-            all.is_near.extend(std::iter::repeat_n(false, of_sampler));
-            for (values, log_densities, rows) in [
-                (&batch.candidates, &batch.log_densities, grids),
-                (&drawn, &drawn_log_densities, sampler),
-            ] {
-                let values = &values[rows.start * dim..rows.end * dim];
-                let pairs = values.chunks_exact(dim).zip(&log_densities[rows]);
-                all.log_weights.extend(pairs.map(weigh));
-                all.values.extend_from_slice(values);
-            }
+            is_near.extend(&batch.is_near[grids.clone()]);
+            is_near.extend(std::iter::repeat_n(false, of_sampler));
+            values.extend_from_slice(&batch.candidates[grids.start * dim..grids.end * dim]);
+            log_weights.extend(&batch.log_weights[grids]);
+            let own = &drawn[sampler.start * dim..sampler.end * dim];
+            values.extend_from_slice(own);
+            let rows = own.chunks_exact(dim).zip(&log_densities[sampler]);
+            let count = of_grids + of_sampler;
+            log_weights.extend(rows.map(|(y, r)| self.config.log_weight(y, *r, count)));
         }
-        Ok(all)
+        Ok(Candidates {
+            values: Cow::Owned(values),
+            log_weights: Cow::Owned(log_weights),
+            is_near: Cow::Owned(is_near),
+        })
     }
 
     /// The mean of f/τ over the points of each set, `[sets]`.
@@ -316,12 +297,6 @@ impl UnconditionalProcess {
             * grown.min(1.0)
             * decayed(config.decay, step, config.final_learning_rate)
             * step.learning_rate_factor
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "noise is f32")]
-    fn jitter(&self, step: &Step) -> f32 {
-        let (start, end) = (self.config.jitter, self.config.final_jitter);
-        end + (start - end) * step.cosine() as f32
     }
 }
 

@@ -43,6 +43,7 @@ use crate::Result;
 use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::{PointBackend, PointMlp};
 
+pub use batch::{BatchMaker, CloudBatch};
 pub use codes::LatentCodes;
 pub use config::{
     AugmentationConfig, CloudEstimator, Decay, LatentAt, PerturbationConfig, ProposalConfig,
@@ -183,7 +184,6 @@ impl UnconditionalProcess {
 
     /// −‖x‖²/(2 s₀²).
     fn base(&self, x: &[f32]) -> f32 {
-        let scale = -0.5 / (self.config.base_std_dev * self.config.base_std_dev);
-        scale * x.iter().map(|x| x * x).sum::<f32>()
+        self.config.base(x)
     }
 }

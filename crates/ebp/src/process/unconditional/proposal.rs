@@ -163,6 +163,9 @@ fn cell_key(point: &[f32], origin: &[f32], width: f32) -> u64 {
 #[derive(Clone, Debug)]
 struct CellCounts {
     mask: usize,
+    /// 64 less the number of the table's bits: slots are the upper bits of a product, where all
+    /// axes of a cell meet.
+    shift: u32,
     keys: Vec<u64>,
     counts: Vec<u32>,
 }
@@ -171,12 +174,14 @@ impl CellCounts {
     /// At most half full with `num_points` different cells.
     fn with_room_for(num_points: usize) -> Self {
         let size = (2 * num_points.max(1)).next_power_of_two();
-        Self { mask: size - 1, keys: vec![0; size], counts: vec![0; size] }
+        let shift = 64 - size.trailing_zeros();
+        Self { mask: size - 1, shift, keys: vec![0; size], counts: vec![0; size] }
     }
 
     /// Where the key is, or where it would go.
     fn slot(&self, key: u64) -> usize {
-        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & self.mask;
+        #[expect(clippy::cast_possible_truncation, reason = "as many bits as the table has")]
+        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize & self.mask;
         while self.counts[slot] > 0 && self.keys[slot] != key {
             slot = (slot + 1) & self.mask;
         }
