@@ -171,6 +171,11 @@ fn experiments_on_clouds_print_their_tables() {
     for split in ["r/split-1", "r/split-2"] {
         fs::remove_dir_all(path.join(split)).expect("a model");
     }
+    good(
+        path,
+        &with("generation", &["--split", "2", "--set", "data.num_shapes=16", "--set", "seed=7"]),
+    );
+    assert!(path.join("r/split-2").exists() && !path.join("r/split-1").exists());
     let other = good(
         path,
         &with("generation", &["--splits", "2", "--set", "data.num_shapes=16", "--set", "seed=7"]),

@@ -12,6 +12,8 @@
 //! Symmetric matrices are stored in their lower triangle; what stands above is never read. Large
 //! matrices are worked on by all of rayon's threads, small ones by the caller's alone.
 
+mod eigen;
+
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::matmul::triangular::{BlockStructure, matmul};
@@ -22,6 +24,8 @@ use faer::linalg::triangular_solve::{
 use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::{Error, Result};
+
+pub(crate) use eigen::symmetric_eigen;
 
 /// Below this dimension the threads cost more than they bring.
 const PARALLEL_DIM: usize = 256;

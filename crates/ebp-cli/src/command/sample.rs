@@ -59,7 +59,7 @@ pub(crate) struct SampleArguments {
     picture: Option<PathBuf>,
 
     /// The law of θ
-    #[arg(long, value_enum, default_value_t = PriorName::Gaussian)]
+    #[arg(long, value_enum, default_value_t = PriorName::Kernel)]
     prior: PriorName,
 
     /// Where points come from: the grid, or the learned sampler where one was trained

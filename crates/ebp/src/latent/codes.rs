@@ -41,6 +41,11 @@ impl<'a> Codes<'a> {
         self.dim
     }
 
+    /// μ, `[n, k]`.
+    pub(super) fn means(&self) -> &[f32] {
+        self.means
+    }
+
     /// How many sets.
     #[expect(clippy::len_without_is_empty, reason = "there are always two or more")]
     pub fn len(&self) -> usize {

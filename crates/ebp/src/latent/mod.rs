@@ -2,11 +2,12 @@
 //!
 //! Training with a small weight of the KL term leaves the codes of real sets, taken together, far from
 //! N(0, I). A prior that is fitted to them after training is still a p(θ), and makes better sets;
-//! results should say which of the three was used ([`Prior::name`]).
+//! results should say which of the four was used ([`Prior::name`]).
 //!
 //! ```text
 //! StandardPrior   θ ~ N(0, I)
 //! GaussianPrior   θ ~ N(m, Σ), fitted to codes
+//! KernelPrior     kernels around codes, one bandwidth for every principal direction
 //! FlowPrior       θ = m + L g(u), u ~ N(0, I): couplings g after the fitted Gaussian, Σ = L Lᵀ
 //! ```
 //!
@@ -17,6 +18,7 @@ mod codes;
 mod coupling;
 mod flow;
 mod gaussian;
+mod kernel;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +30,7 @@ use crate::{Error, Result};
 pub use codes::Codes;
 pub use flow::{FlowConfig, FlowFit, FlowPrior};
 pub use gaussian::{GaussianPrior, StandardPrior};
+pub use kernel::{KernelConfig, KernelFit, KernelPrior};
 
 /// Tensors by name, as checkpoints keep them.
 pub type PriorState = BTreeMap<String, Tensor>;

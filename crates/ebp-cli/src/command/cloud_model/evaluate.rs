@@ -116,6 +116,32 @@ pub(crate) fn chamfer(a: &[Vec<f32>], b: &[Vec<f32>], dim: usize) -> Result<f64,
     Ok(sum / count)
 }
 
+/// The Chamfer distance, mean of squares, from every cloud to the nearest of `others`, between the
+/// first `num_points` points of each.
+pub(crate) fn nearest_distances(
+    clouds: &[Vec<f32>],
+    others: &[Vec<f32>],
+    dim: usize,
+    num_points: usize,
+) -> Result<Vec<f64>, Failure> {
+    let arrange = |clouds: &[Vec<f32>]| -> Result<Vec<ArrangedCloud>, Failure> {
+        clouds.iter().map(|cloud| arranged(cloud, dim, num_points, 1.0)).collect()
+    };
+    let (clouds, others) = (arrange(clouds)?, arrange(others)?);
+    let nearest: Vec<Result<f64, Failure>> = clouds
+        .par_iter()
+        .map(|cloud| {
+            let mut least = f64::INFINITY;
+            for other in &others {
+                let found = NearestNeighbours::between(cloud, other)?;
+                least = least.min(found.chamfer(ChamferConvention::MeanOfSquares));
+            }
+            Ok(least)
+        })
+        .collect();
+    nearest.into_iter().collect()
+}
+
 fn arranged(
     cloud: &[f32],
     dim: usize,

@@ -75,6 +75,8 @@ pub(crate) enum PriorName {
     Gaussian,
     /// A flow fitted to the codes of the training sets: learned
     Flow,
+    /// Kernels around the codes of the training sets, their widths learned
+    Kernel,
 }
 
 impl PriorName {
@@ -83,6 +85,7 @@ impl PriorName {
             Self::Standard => "standard",
             Self::Gaussian => "gaussian",
             Self::Flow => "flow",
+            Self::Kernel => "kernel",
         }
     }
 }
@@ -115,6 +118,6 @@ impl Default for CloudDataSettings {
 
 impl Default for CloudEvaluation {
     fn default() -> Self {
-        Self { every: 2000, num_sets: 100, num_points: 2048, prior: PriorName::Gaussian }
+        Self { every: 2000, num_sets: 100, num_points: 2048, prior: PriorName::Kernel }
     }
 }

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use ebp::checkpoint::CheckpointStore;
 use ebp::data::npy::{Array, Precision, read_npy, write_npy};
-use ebp::latent::{Codes, FlowConfig, FlowPrior, GaussianPrior, Prior, StandardPrior};
+use ebp::latent::{
+    Codes, FlowConfig, FlowPrior, GaussianPrior, KernelConfig, KernelPrior, Prior, StandardPrior,
+};
 use ebp::process::{DrawReport, DrawSettings, LatentCodes, UnconditionalProcess};
 use ebp::rng::Stream;
 use miette::miette;
@@ -135,9 +137,12 @@ impl TrainedCloud {
             let codes = self.codes()?;
             let std_devs = codes.std_devs();
             let codes = Codes::new(k, &codes.mean, Some(&std_devs))?;
+            let stream = Stream::new(self.settings.seed, "prior");
             match name {
+                PriorName::Kernel => {
+                    Rc::new(KernelPrior::fit(&codes, &KernelConfig::default(), stream)?.0)
+                }
                 PriorName::Flow => {
-                    let stream = Stream::new(self.settings.seed, "prior");
                     Rc::new(FlowPrior::fit(&codes, &FlowConfig::default(), stream)?.0)
                 }
                 _ => Rc::new(GaussianPrior::fit(&codes)?),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::clouds::{CloudExperiment, Subject, keep_json};
 use crate::command::cloud_model::{
-    Generation, GenerationRow, PriorName, draw_rows, generation_table,
+    Generation, GenerationRow, PriorName, draw_rows, generation_table, nearest_distances,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -23,6 +23,7 @@ data; for the divergence clouds are scaled into its ball of radius ½.
 Examples:
   ebp reproduce generation
   ebp reproduce generation --preset cloud --data modelnet10/chair.npy --splits 5
+  ebp reproduce generation --preset cloud --data modelnet10/chair.npy --split 3   # one of them only
   ebp reproduce generation --model runs/cloud";
 
 /// Arguments of `ebp reproduce generation`.
@@ -35,6 +36,10 @@ pub(crate) struct GenerationArguments {
     /// How many splits into training and held-out sets
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::args::at_least_one)]
     pub(super) splits: usize,
+
+    /// Only this split, for a run with `--splits` to find its rows: work for several processes
+    #[arg(long, value_name = "N", value_parser = crate::args::at_least_one, conflicts_with_all = ["splits", "model"])]
+    pub(super) split: Option<usize>,
 }
 
 /// Means over splits.
@@ -57,8 +62,21 @@ struct Report {
     jsd_scale: f64,
     splits: Vec<Vec<GenerationRow>>,
     summary: Vec<Summary>,
+    nearest_training: Novelty,
     picture: String,
 }
+
+/// How far clouds are from the nearest training cloud: a model that repeats what it learned from
+/// has samples much nearer than held-out clouds are. Medians of Chamfer distances between
+/// [`NOVELTY_POINTS`] points of each, on the last split.
+#[derive(Debug, Serialize)]
+struct Novelty {
+    samples: f64,
+    held_out: f64,
+}
+
+/// Points of each cloud that novelty is measured by.
+const NOVELTY_POINTS: usize = 512;
 
 /// Trains, draws, measures and prints.
 pub(super) fn run(arguments: &GenerationArguments) -> Result<(), Failure> {
@@ -75,6 +93,14 @@ pub(super) fn run(arguments: &GenerationArguments) -> Result<(), Failure> {
         [only] => text.push_str(&generation_table(only)),
         _ => text.push_str(&summary_table(&report.summary)),
     }
+    let Novelty { samples, held_out } = report.nearest_training;
+    let _ = write!(
+        text,
+        "\nChamfer distance to the nearest training cloud (median, {NOVELTY_POINTS} points): \
+         samples {:.2} ×10⁻³, held-out clouds {:.2} ×10⁻³",
+        1e3 * samples,
+        1e3 * held_out
+    );
     let _ = write!(text, "\npicture (held out, samples): {}\n", report.picture);
     output::print(&text)
 }
@@ -83,10 +109,15 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
     let experiment = &arguments.experiment;
     let mut splits = Vec::new();
     let mut last = None;
-    for split in 1..=arguments.splits {
-        let (name, further) = match arguments.splits {
-            1 => ("model".to_owned(), Vec::new()),
-            _ => (format!("split-{split}"), vec![format!("data.split_seed={split}")]),
+    let asked = match arguments.split {
+        Some(split) => split..=split,
+        None => 1..=arguments.splits,
+    };
+    for split in asked {
+        let (name, further) = if arguments.split.is_none() && arguments.splits == 1 {
+            ("model".to_owned(), Vec::new())
+        } else {
+            (format!("split-{split}"), vec![format!("data.split_seed={split}")])
         };
         let subject = experiment.subject(&name, &further)?;
         splits.push(kept_rows(&subject, &experiment.file(&format!("{name}.json"))?)?);
@@ -97,7 +128,7 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
     };
     let picture = experiment.file("generation.png")?;
     let held_out = subject.raw(&subject.held_out());
-    let (samples, _) = subject.samples(PriorName::Gaussian, PointMethod::Annealed)?;
+    let (samples, _) = subject.samples(PriorName::Kernel, PointMethod::Annealed)?;
     let first = |clouds: &[Vec<f32>]| clouds[..clouds.len().min(24)].to_vec();
     let (held_out_shown, samples_shown) = (first(&held_out), first(&samples));
     let sheet: Vec<&[Vec<f32>]> = held_out_shown[..held_out_shown.len().min(8)]
@@ -105,6 +136,7 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
         .chain(samples_shown.chunks(8))
         .collect();
     draw_rows(&picture, &sheet, subject.trained.dim())?;
+    let nearest_training = novelty(&subject, &samples, &held_out)?;
     let summary = summarise(&splits);
     Ok(Report {
         estimator: subject.trained.process.config().estimator.name(),
@@ -114,8 +146,24 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
         jsd_scale: splits[0][0].scores.jsd_scale,
         splits,
         summary,
+        nearest_training,
         picture: picture.display().to_string(),
     })
+}
+
+fn novelty(
+    subject: &Subject,
+    samples: &[Vec<f32>],
+    held_out: &[Vec<f32>],
+) -> Result<Novelty, Failure> {
+    let dim = subject.trained.dim();
+    let training = subject.raw(&subject.data.training_sets());
+    let median = |clouds: &[Vec<f32>]| -> Result<f64, Failure> {
+        let mut nearest = nearest_distances(clouds, &training, dim, NOVELTY_POINTS)?;
+        nearest.sort_by(f64::total_cmp);
+        Ok(nearest[nearest.len() / 2])
+    };
+    Ok(Novelty { samples: median(samples)?, held_out: median(held_out)? })
 }
 
 /// The rows of one model, in a file of their own as soon as they are known.
@@ -155,9 +203,10 @@ pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
     };
     let mut rows = Vec::new();
     for (name, prior, method) in [
+        ("kernel prior", PriorName::Kernel, PointMethod::Annealed),
+        ("kernel prior, noise kept", PriorName::Kernel, PointMethod::Langevin),
         ("flow prior", PriorName::Flow, PointMethod::Annealed),
         ("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
-        ("gaussian prior, noise kept", PriorName::Gaussian, PointMethod::Langevin),
         ("N(0, I)", PriorName::Standard, PointMethod::Annealed),
     ] {
         rows.push(row(name, &subject.samples(prior, method)?.0)?);
