@@ -127,6 +127,18 @@ fn a_model_of_shapes_is_trained_and_asked() {
     assert!(text.contains("2 clouds, 12 features"), "{text}");
     assert_eq!(fs::read_to_string(path.join("labels.txt")).expect("labels"), "x\nx\n");
 
+    // Codes out, clouds from them in.
+    good(path, &["encode", "run", "x.npy", "-o", "codes.npy", "--features", "mean"]);
+    let drawn = json(
+        path,
+        &["sample", "run", "--codes", "codes.npy", "--points", "30", "-o", "z.npy", "--json"],
+    );
+    assert_eq!((&drawn["sets"], &drawn["prior"]), (&Value::from(2), &Value::from("given codes")));
+    let refused = ebp(path, &["sample", "run", "--codes", "f.npy"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("[sets, 3], but is [2, 12]"), "{message}");
+
     let refused = ebp(path, &["sample", "nowhere"]);
     assert_eq!(refused.status.code(), Some(2));
 }
@@ -149,6 +161,22 @@ fn experiments_on_clouds_print_their_tables() {
     for file in ["denoising.png", "energies.png", "energies.json", "model/codes.npy"] {
         assert!(path.join("r").join(file).exists(), "{file}");
     }
+    // Two splits; what was measured stays, and is measured again if the model is another one.
+    let once = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=16"]));
+    let kept = path.join("r/split-1.json");
+    let rows = fs::read_to_string(&kept).expect("rows of a split");
+    fs::write(&kept, rows.replace("\"flow prior\"", "\"kept\"")).expect("a file");
+    let twice = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=16"]));
+    assert_eq!(once.replace("flow prior", "kept      "), twice);
+    for split in ["r/split-1", "r/split-2"] {
+        fs::remove_dir_all(path.join(split)).expect("a model");
+    }
+    let other = good(
+        path,
+        &with("generation", &["--splits", "2", "--set", "data.num_shapes=16", "--set", "seed=7"]),
+    );
+    assert!(other.contains("flow prior"), "{other}");
+
     let rows = json(
         path,
         &with(

@@ -22,7 +22,9 @@ with a learned sampler (`ade`) can start from its draws: as they are, resampled 
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
-  ebp sample runs/shapes -n 8 --points 20000 -o chairs/ --ending ply --prior standard";
+  ebp sample runs/shapes -n 8 --points 20000 -o chairs/ --ending ply --prior standard
+  ebp encode runs/shapes scan.ply --features mean -o code.npy
+  ebp sample runs/shapes --codes code.npy --points 20000 -o dense.npy";
 
 /// Arguments of `ebp sample`.
 #[derive(Debug, Args)]
@@ -33,8 +35,12 @@ pub(crate) struct SampleArguments {
     model: PathBuf,
 
     /// How many clouds
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 16, value_parser = crate::args::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 16, value_parser = crate::args::at_least_one, conflicts_with = "codes")]
     count: usize,
+
+    /// θ of every cloud, `[clouds, k]`, such as `ebp encode --features mean` writes
+    #[arg(long, value_name = "FILE", conflicts_with = "prior")]
+    codes: Option<PathBuf>,
 
     /// Points of each
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = crate::args::at_least_one)]
@@ -174,7 +180,12 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     };
     let stream = Stream::new(arguments.seed, "sample");
     let started = Instant::now();
-    let theta = trained.draw_latents(arguments.prior, arguments.count, stream.child(0))?;
+    let (theta, prior) = if let Some(path) = &arguments.codes {
+        (trained.read_latents(path)?, "given codes")
+    } else {
+        let theta = trained.draw_latents(arguments.prior, arguments.count, stream.child(0))?;
+        (theta, arguments.prior.name())
+    };
     let (clouds, found) =
         trained.draw_clouds(&theta, arguments.points, &settings, stream.child(1))?;
     let seconds = started.elapsed().as_secs_f64();
@@ -191,7 +202,7 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     let report = Report {
         model: arguments.model.display().to_string(),
         estimator: trained.process.config().estimator.name(),
-        prior: arguments.prior.name(),
+        prior,
         sets: clouds.len(),
         points: arguments.points,
         start: arguments.start,
@@ -211,7 +222,7 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         report.acceptance.map_or(String::new(), |a| format!(", {:.0} % accepted", 100.0 * a));
     let kept = report.kept.map_or(String::new(), |k| format!(", {:.1} % kept", 100.0 * k));
     let text = format!(
-        "{} clouds of {} points in {:.1} s, prior {}\n\
+        "{} clouds of {} points in {:.1} s, θ from {}\n\
          {:.0} of {} proposals effective per set{kept}{acceptance}\n\
          picture: {}\n",
         report.sets,

@@ -22,6 +22,7 @@ mod lstm;
 mod moving_average;
 mod noise;
 mod parameters;
+mod parts;
 mod planar;
 mod point_ops;
 mod spectral_norm;
@@ -39,6 +40,7 @@ pub use lstm::{LSTM, LSTMState, RNN, lstm};
 pub use moving_average::MovingAverage;
 pub use noise::normals;
 pub use parameters::{Parameters, Role};
+pub(crate) use parts::{StateParts, join_parts};
 pub use planar::{PlanarTensors, planar_flow};
 pub use point_ops::{
     LangevinSettings, LangevinTensors, LeapfrogTensors, LikelihoodSets, LikelihoodTensors,

@@ -3,7 +3,7 @@
 use ebp::metric::collection::{CollectionOptions, evaluate_on};
 use ebp::metric::distance::{ArrangedCloud, ChamferConvention, GpuDistances, NearestNeighbours};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ const GRID_RADIUS: f64 = 0.5;
 const SLACK: f64 = 1.1;
 
 /// The collection metrics by Chamfer distance, in the units of the data.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Generation {
     /// 1-NN accuracy, ½ is ideal.
     pub(crate) nna_cd: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Generation {
 }
 
 /// A row of a table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct GenerationRow {
     pub(crate) name: String,
     #[serde(flatten)]

@@ -157,6 +157,21 @@ impl TrainedCloud {
         Ok(self.prior(prior)?.sample(count, stream)?)
     }
 
+    /// θ of a file, `[sets, k]`.
+    pub(crate) fn read_latents(&self, path: &Path) -> Result<Vec<f32>, Failure> {
+        let k = self.process.config().latent_dim;
+        let array: Array<f32> = read_npy(path)?;
+        match array.shape[..] {
+            [sets, found] if sets > 0 && found == k => Ok(array.values),
+            _ => Err(Failure::Usage(miette!(
+                help = "write codes with `ebp encode MODEL SETS --features mean`",
+                "`{}` must be of shape [sets, {k}], but is {:?}",
+                path.display(),
+                array.shape
+            ))),
+        }
+    }
+
     /// Clouds of `num_points` for each θ, in the units of the data.
     pub(crate) fn draw_clouds(
         &self,

@@ -77,15 +77,27 @@ pub(super) fn run(arguments: &EnergiesArguments) -> Result<(), Failure> {
     ))
 }
 
+/// Proposals for every log Z.
+const NUM_PROPOSALS: usize = 16_384;
+
 fn measure(experiment: &CloudExperiment) -> Result<Report, Failure> {
     let subject = experiment.subject("model", &[])?;
     let trained = &subject.trained;
     let (dim, affine) = (trained.dim(), &trained.scale.affine);
     let num_points = trained.settings.evaluation.num_points;
     let stream = Stream::new(0, "energies");
+    // −log p per point at θ = μ, the mean over a set's points.
     let energies = |sets: &[&[f32]], number: u64| -> Result<Vec<f64>, Failure> {
-        let scores = trained.process.score(sets, 1, 16_384, stream.child(number))?;
-        Ok(scores.iter().map(|score| score.mean_energy() + score.log_partition.value).collect())
+        let (process, k) = (&trained.process, trained.process.config().latent_dim);
+        let codes = process.encode(sets)?.mean;
+        let partitions = process.log_partition(&codes, NUM_PROPOSALS, stream.child(number))?;
+        let rows = sets.iter().zip(codes.chunks_exact(k)).zip(partitions);
+        rows.map(|((set, code), partition)| {
+            let u = process.log_potentials(set, code)?;
+            let sum: f64 = u.iter().map(|&u| f64::from(u)).sum();
+            Ok(partition.value - sum / u.len() as f64)
+        })
+        .collect()
     };
     // Equal sizes: the mean of few points varies more.
     let held_out: Vec<&[f32]> =
@@ -118,11 +130,8 @@ fn measure(experiment: &CloudExperiment) -> Result<Report, Failure> {
             cloud
         })
         .collect();
-    let slices = |clouds: &[Vec<f32>]| -> Vec<Vec<f32>> { clouds.to_vec() };
     let of = |clouds: &[Vec<f32>], number: u64| {
-        let clouds = slices(clouds);
-        let sets: Vec<&[f32]> = clouds.iter().map(Vec::as_slice).collect();
-        energies(&sets, number)
+        energies(&clouds.iter().map(Vec::as_slice).collect::<Vec<_>>(), number)
     };
     let (held_out, generated, noise) =
         (energies(&held_out, 1)?, of(&generated, 2)?, of(&noise, 3)?);

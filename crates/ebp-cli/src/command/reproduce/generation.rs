@@ -2,8 +2,9 @@
 
 use clap::Args;
 use ebp::process::PointMethod;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
+use std::path::Path;
 
 use super::clouds::{CloudExperiment, Subject, keep_json};
 use crate::command::cloud_model::{
@@ -88,7 +89,7 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
             _ => (format!("split-{split}"), vec![format!("data.split_seed={split}")]),
         };
         let subject = experiment.subject(&name, &further)?;
-        splits.push(rows(&subject)?);
+        splits.push(kept_rows(&subject, &experiment.file(&format!("{name}.json"))?)?);
         last = Some(subject);
     }
     let Some(subject) = last else {
@@ -115,6 +116,32 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
         summary,
         picture: picture.display().to_string(),
     })
+}
+
+/// The rows of one model, in a file of their own as soon as they are known.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptRows {
+    /// Settings of the model they were measured on, and its steps.
+    config: String,
+    step: u64,
+    rows: Vec<GenerationRow>,
+}
+
+/// [`rows`], from `path` if they were measured before on a model of the same settings.
+fn kept_rows(subject: &Subject, path: &Path) -> Result<Vec<GenerationRow>, Failure> {
+    let trained = &subject.trained;
+    let config = toml::to_string(&trained.settings)
+        .map_err(|error| Failure::Failed(miette::miette!("cannot write the settings: {error}")))?;
+    let kept = std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if let Some(KeptRows { config: known, step, rows }) = kept
+        && known == config
+        && step == trained.step
+    {
+        return Ok(rows);
+    }
+    let kept = KeptRows { config, step: trained.step, rows: rows(subject)? };
+    keep_json(path, &kept)?;
+    Ok(kept.rows)
 }
 
 /// The rows of one model.

@@ -31,9 +31,9 @@ use self::attention::CrossAttention;
 use self::energy::Energy;
 use self::posterior::Posterior;
 use self::surroundings::Surroundings;
-use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters};
+use crate::Result;
+use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::PointBackend;
-use crate::{Error, Result};
 
 pub use config::{DiscreteConfig, EnergyForm, PosteriorForm};
 pub use grid::Grid;
@@ -79,7 +79,7 @@ impl DiscreteProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming the field that is outside its range.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming the field that is outside its range.
     pub fn new(config: DiscreteConfig, seed: u64, backend: Arc<dyn PointBackend>) -> Result<Self> {
         config.check()?;
         let parameters = Parameters::new(seed);
@@ -118,30 +118,14 @@ impl DiscreteProcess {
             ("adam", self.adam.export()?),
             ("average", self.average.export()?),
         ];
-        let mut state = BTreeMap::new();
-        for (part, tensors) in parts {
-            state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
-        }
-        Ok(state)
+        Ok(join_parts(parts))
     }
 
     fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        let mut parts: BTreeMap<&str, BTreeMap<String, Tensor>> = BTreeMap::new();
-        for (name, tensor) in state {
-            let Some((part, rest)) = name.split_once('/') else {
-                return Err(Error::invalid("state", "names with a part before `/`", name));
-            };
-            parts.entry(part).or_default().insert(rest.to_owned(), tensor.clone());
-        }
-        let mut take = |part: &str| {
-            parts
-                .remove(part)
-                .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
-        };
-        let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
-        if let Some(part) = parts.keys().next() {
-            return Err(Error::invalid("state", "parameters, adam and average", part));
-        }
+        let mut parts = StateParts::split(state)?;
+        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
+        let average = parts.take("average")?;
+        parts.finish()?;
         self.parameters.import(&parameters)?;
         self.adam.import(&adam)?;
         self.average.import(&average)

@@ -34,9 +34,9 @@ use self::energy::Energy;
 use self::latent::Posterior;
 use self::sampler::Sampler;
 use super::{Learner, Task};
-use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters};
+use crate::Result;
+use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::PointBackend;
-use crate::{Error, Result};
 
 pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
 pub use predict::{EnergyBasedPredictive, PredictionRule};
@@ -63,7 +63,7 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming the field that is outside its range.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming the field that is outside its range.
     pub fn new(
         config: EnergyBasedConfig,
         seed: u64,
@@ -113,33 +113,17 @@ impl EnergyBasedProcess {
             Some((_, adam)) => adam.export()?,
             None => BTreeMap::new(),
         };
-        let mut state = BTreeMap::new();
-        for (part, tensors) in parts.into_iter().chain([("sampler_adam", sampler)]) {
-            state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
-        }
-        Ok(state)
+        Ok(join_parts(parts.into_iter().chain([("sampler_adam", sampler)])))
     }
 
     fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        let mut parts: BTreeMap<&str, BTreeMap<String, Tensor>> = BTreeMap::new();
-        for (name, tensor) in state {
-            let Some((part, rest)) = name.split_once('/') else {
-                return Err(Error::invalid("state", "names with a part before `/`", name));
-            };
-            parts.entry(part).or_default().insert(rest.to_owned(), tensor.clone());
-        }
-        let mut take = |part: &str| {
-            parts
-                .remove(part)
-                .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
-        };
-        let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
+        let mut parts = StateParts::split(state)?;
+        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
+        let average = parts.take("average")?;
         if let Some((_, optimiser)) = &mut self.sampler {
-            optimiser.import(&take("sampler_adam")?)?;
+            optimiser.import(&parts.take("sampler_adam")?)?;
         }
-        if let Some(part) = parts.keys().next() {
-            return Err(Error::invalid("state", "the parts of this estimator", part));
-        }
+        parts.finish()?;
         self.parameters.import(&parameters)?;
         self.adam.import(&adam)?;
         self.average.import(&average)

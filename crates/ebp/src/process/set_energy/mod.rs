@@ -27,7 +27,9 @@ use candle_core::{Device, Tensor, Var};
 use self::energy::SetEnergy;
 use self::generator::{DrawnSets, Recurrent};
 use self::hierarchy::Hierarchy;
-use crate::nn::{Adam, AdamConfig, Initialiser, MovingAverage, Parameters, normals};
+use crate::nn::{
+    Adam, AdamConfig, Initialiser, MovingAverage, Parameters, StateParts, join_parts, normals,
+};
 use crate::point::PointBackend;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
@@ -208,11 +210,7 @@ impl SetEnergyProcess {
             ("generator_adam", self.generator_adam.export()?),
             ("average", self.average.export()?),
         ];
-        let mut state = BTreeMap::new();
-        for (part, tensors) in parts {
-            state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
-        }
-        Ok(state)
+        Ok(join_parts(parts))
     }
 
     /// Takes back what [`state`](Self::state) gave.
@@ -221,16 +219,14 @@ impl SetEnergyProcess {
     ///
     /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
     pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        let part = |part: &str| -> BTreeMap<String, Tensor> {
-            let names = state.iter().filter_map(|(name, tensor)| {
-                Some((name.strip_prefix(part)?.strip_prefix('/')?.to_owned(), tensor.clone()))
-            });
-            names.collect()
-        };
-        self.parameters.import(&part("parameters"))?;
-        self.adam.import(&part("adam"))?;
-        self.generator_adam.import(&part("generator_adam"))?;
-        self.average.import(&part("average"))
+        let mut parts = StateParts::split(state)?;
+        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
+        let (generator_adam, average) = (parts.take("generator_adam")?, parts.take("average")?);
+        parts.finish()?;
+        self.parameters.import(&parameters)?;
+        self.adam.import(&adam)?;
+        self.generator_adam.import(&generator_adam)?;
+        self.average.import(&average)
     }
 
     fn tensor(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Tensor> {

@@ -39,9 +39,9 @@ use candle_core::Tensor;
 use self::encoder::Encoder;
 use self::sampler::CloudSampler;
 use super::energy_based::energy::{Energy, EnergyParts};
-use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters};
+use crate::Result;
+use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::{PointBackend, PointMlp};
-use crate::{Error, Result};
 
 pub use batch::{BatchMaker, CloudBatch};
 pub use codes::LatentCodes;
@@ -74,7 +74,7 @@ impl UnconditionalProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming the field that is outside its range.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming the field that is outside its range.
     pub fn new(
         config: UnconditionalConfig,
         seed: u64,
@@ -124,7 +124,7 @@ impl UnconditionalProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] if a tensor cannot be exchanged.
+    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be exchanged.
     pub fn use_average(&mut self) -> Result<()> {
         if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
     }
@@ -142,7 +142,7 @@ impl UnconditionalProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] if a tensor cannot be read.
+    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
     pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
         let parts = [
             ("parameters", self.parameters.export()?),
@@ -153,39 +153,23 @@ impl UnconditionalProcess {
             Some((_, adam)) => adam.export()?,
             None => BTreeMap::new(),
         };
-        let mut state = BTreeMap::new();
-        for (part, tensors) in parts.into_iter().chain([("sampler_adam", sampler)]) {
-            state.extend(tensors.into_iter().map(|(name, t)| (format!("{part}/{name}"), t)));
-        }
-        Ok(state)
+        Ok(join_parts(parts.into_iter().chain([("sampler_adam", sampler)])))
     }
 
     /// Takes back what [`state`](Self::state) gave: learning goes on bit for bit.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does not fit or is not known.
     pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         self.use_parameters()?;
-        let mut parts: BTreeMap<&str, BTreeMap<String, Tensor>> = BTreeMap::new();
-        for (name, tensor) in state {
-            let Some((part, rest)) = name.split_once('/') else {
-                return Err(Error::invalid("state", "names with a part before `/`", name));
-            };
-            parts.entry(part).or_default().insert(rest.to_owned(), tensor.clone());
-        }
-        let mut take = |part: &str| {
-            parts
-                .remove(part)
-                .ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
-        };
-        let (parameters, adam, average) = (take("parameters")?, take("adam")?, take("average")?);
+        let mut parts = StateParts::split(state)?;
+        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
+        let average = parts.take("average")?;
         if let Some((_, optimiser)) = &mut self.sampler {
-            optimiser.import(&take("sampler_adam")?)?;
+            optimiser.import(&parts.take("sampler_adam")?)?;
         }
-        if let Some(part) = parts.keys().next() {
-            return Err(Error::invalid("state", "the parts of this estimator", part));
-        }
+        parts.finish()?;
         self.parameters.import(&parameters)?;
         self.adam.import(&adam)?;
         self.average.import(&average)

@@ -1,0 +1,50 @@
+//! The state of a model in parts: `part/name` for every tensor of its parameters, optimisers and
+//! averages.
+
+use std::collections::BTreeMap;
+
+use candle_core::Tensor;
+
+use crate::{Error, Result};
+
+/// Tensors by name.
+type Tensors = BTreeMap<String, Tensor>;
+
+/// One map of all parts.
+pub(crate) fn join_parts<'a>(parts: impl IntoIterator<Item = (&'a str, Tensors)>) -> Tensors {
+    let name_all = |(part, tensors): (&'a str, Tensors)| {
+        tensors.into_iter().map(move |(name, tensor)| (format!("{part}/{name}"), tensor))
+    };
+    parts.into_iter().flat_map(name_all).collect()
+}
+
+/// What [`join_parts`] made, apart again.
+#[derive(Debug)]
+pub(crate) struct StateParts(BTreeMap<String, Tensors>);
+
+impl StateParts {
+    pub(crate) fn split(state: &Tensors) -> Result<Self> {
+        let mut parts = BTreeMap::<String, Tensors>::new();
+        for (name, tensor) in state {
+            let Some((part, rest)) = name.split_once('/') else {
+                return Err(Error::invalid("state", "names with a part before `/`", name));
+            };
+            parts.entry(part.to_owned()).or_default().insert(rest.to_owned(), tensor.clone());
+        }
+        Ok(Self(parts))
+    }
+
+    /// A part, which must be there.
+    pub(crate) fn take(&mut self, part: &str) -> Result<Tensors> {
+        let found = self.0.remove(part);
+        found.ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
+    }
+
+    /// That nothing is left over.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(part) => Err(Error::invalid("state", "the parts of this estimator", part)),
+        }
+    }
+}
