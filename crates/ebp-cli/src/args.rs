@@ -88,7 +88,8 @@ has a data gradient only where the elements need one. langevin20 and leapfrog20 
 encoder_backward counts the forward pass of all elements, and forward and backward of the
 critical elements and the outputs they win only, because max pooling sends gradient to no
 others. candidates256 counts the forward pass twice, because the gradient gets log Z but no
-activations.
+activations. training_step is a step of `ebp train` with as many proposals as points: forward and
+backward of the energy at both, and encoder_backward.
 
 Examples:
   ebp bench

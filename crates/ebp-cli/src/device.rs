@@ -125,6 +125,20 @@ pub(crate) fn open() -> Result<Device, Failure> {
     Ok(OPEN.get_or_init(|| opened).clone())
 }
 
+/// Comparisons of two points from which on the GPU is worth the second that opening it takes, where
+/// nobody asked for it: about five seconds of two cores.
+const MANY_COMPARISONS: f64 = 5e10;
+
+/// The GPU for a number of comparisons of points, if it was asked for or pays.
+pub(crate) fn gpu_for_distances(comparisons: f64) -> Result<Option<CudaBackend>, Failure> {
+    let is_worth_it = match choice().device {
+        DeviceChoice::Cpu => false,
+        DeviceChoice::Cuda(_) => true,
+        DeviceChoice::Auto => OPEN.get().is_some() || comparisons >= MANY_COMPARISONS,
+    };
+    Ok(if is_worth_it { open()?.gpu } else { None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,7 +26,7 @@ const TINY: [&str; 18] = [
     "3",
 ];
 
-const ALL_CASES: [&str; 9] = [
+const ALL_CASES: [&str; 10] = [
     "energy_value",
     "energy_backward",
     "score",
@@ -36,6 +36,7 @@ const ALL_CASES: [&str; 9] = [
     "candidates256",
     "encoder_value",
     "encoder_backward",
+    "training_step",
 ];
 
 fn ebp(arguments: &[&str]) -> Output {

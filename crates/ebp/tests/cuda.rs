@@ -7,6 +7,10 @@
 use std::sync::OnceLock;
 
 use ebp::SetOffsets;
+use ebp::metric::collection::{CollectionOptions, evaluate, evaluate_on};
+use ebp::metric::distance::{
+    ArrangedCloud, EmdMethod, GpuDistances, Matching, NearestNeighbours, emd,
+};
 use ebp::point::{
     Activation, CandidateValues, Candidates, ContextAt, Cotangent, CpuBackend, CudaBackend,
     Langevin, LogWeights, MlpConfig, MlpShape, Motion, PointBackend, PointBatch, PointMlp, Pooling,
@@ -266,4 +270,66 @@ fn a_missing_gpu_is_named() {
     let error = CudaBackend::new(4096, Precision::F32).unwrap_err().to_string();
     assert!(error.starts_with("cannot use the GPU: "), "{error}");
     assert!(error.contains("--device cpu"), "{error}");
+}
+
+/// Clouds of a few sizes, whose coordinates are f32 numbers.
+fn clouds(dim: usize) -> Vec<ArrangedCloud> {
+    [1, 700, 2048, 1500, 2048]
+        .iter()
+        .enumerate()
+        .map(|(number, &size)| {
+            let points = normals(&format!("cloud {number}"), size * dim);
+            let points: Vec<f64> = points.iter().map(|x| f64::from(0.3 * x)).collect();
+            ArrangedCloud::new(dim, &points).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn nearest_points_are_those_of_the_cpu_to_the_last_bit() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let gpu = GpuDistances::new(&gpu);
+    for dim in [1, 2, 3, 5] {
+        let clouds = clouds(dim);
+        let clouds: Vec<&ArrangedCloud> = clouds.iter().collect();
+        let pairs = [(0, 1), (1, 2), (2, 1), (3, 4), (4, 0), (2, 2)];
+        for (found, (x, y)) in gpu.nearest(&clouds, &pairs).unwrap().iter().zip(pairs) {
+            let expected = NearestNeighbours::between(clouds[x], clouds[y]).unwrap();
+            assert_eq!(found.squared_from_x(), expected.squared_from_x(), "{dim}: {x} {y}");
+            assert_eq!(found.squared_from_y(), expected.squared_from_y(), "{dim}: {x} {y}");
+        }
+    }
+}
+
+/// Both are f32 within and agree with f64 to 10⁻⁶ nearly always; see `approxmatch.rs` for the rest.
+#[test]
+fn soft_matchings_agree() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let gpu = GpuDistances::new(&gpu);
+    for dim in [2, 3] {
+        let clouds = clouds(dim);
+        let clouds: Vec<&ArrangedCloud> = clouds.iter().collect();
+        let pairs = [(0, 1), (1, 2), (2, 1), (3, 4)];
+        for (matching, method) in
+            [(Matching::Distances, EmdMethod::Approxmatch), (Matching::Squares, EmdMethod::Squared)]
+        {
+            let found = gpu.matchings(&clouds, &pairs, matching).unwrap();
+            for (found, (x, y)) in found.iter().zip(pairs) {
+                let expected = emd(clouds[x], clouds[y], method).unwrap().value;
+                let error = (found - expected).abs() / expected;
+                assert!(error < 1e-4, "{dim}: {x} {y}: {found} {expected} {error:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn collections_are_judged_the_same() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let (samples, references) = (clouds(3), clouds(3).split_off(1));
+    let options = CollectionOptions { emd: Some(EmdMethod::Exact), cache: None, seed: 1 };
+    let expected = evaluate(&samples, &references, &options, &mut |_| ()).unwrap();
+    let device = Some(GpuDistances::new(&gpu));
+    let found = evaluate_on(device, &samples, &references, &options, &mut |_| ()).unwrap();
+    assert_eq!(found, expected);
 }

@@ -8,6 +8,7 @@ mod flops;
 mod memory;
 mod report;
 mod size;
+mod step;
 mod workload;
 
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl Plan {
         let threads = start_threads(arguments.threads)?;
         let mut cases = arguments.cases;
         if cases.is_empty() {
-            cases = Case::all().to_vec();
+            cases = Case::all_for(sizes.value_dim);
         }
         Ok(Self {
             size_name: sizes.name(arguments.size),
@@ -126,7 +127,8 @@ impl Plan {
         };
         let flops = case.flops(workload, &*self.device.backend).map_err(failed)?;
         let memory = PeakMemory::start();
-        case.run(workload, &*self.device.backend).map_err(failed)?;
+        let mut run = case.runner(workload, &self.device.backend).map_err(failed)?;
+        run().map_err(failed)?;
         let mut durations = Vec::new();
         let begin = Instant::now();
         while match self.repeats {
@@ -137,7 +139,7 @@ impl Plan {
             }
         } {
             let start = Instant::now();
-            case.run(workload, &*self.device.backend).map_err(failed)?;
+            run().map_err(failed)?;
             durations.push(start.elapsed());
         }
         Ok(Measurement { case, flops, durations, peak_rss_mib: memory.finish() })

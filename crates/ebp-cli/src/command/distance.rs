@@ -3,12 +3,16 @@
 use std::io::{Write, stdout};
 use std::path::Path;
 
-use ebp::metric::distance::{ArrangedCloud, ChamferConvention, EmdMethod, NearestNeighbours, emd};
+use ebp::metric::distance::{
+    ArrangedCloud, ChamferConvention, Emd, EmdMethod, GpuDistances, Matching, NearestNeighbours,
+    emd,
+};
 use miette::miette;
 use serde::Serialize;
 
 use super::clouds::Collection;
 use crate::args::DistanceArguments;
+use crate::device;
 use crate::failure::Failure;
 
 /// The result of `ebp distance`.
@@ -83,12 +87,15 @@ fn measure(
     y: &ArrangedCloud,
     arguments: &DistanceArguments,
 ) -> Result<Report, Failure> {
-    let nearest = NearestNeighbours::between(x, y)?;
+    // The tree leaves most comparisons out: a GPU pays for a single pair only if it is asked for.
+    let gpu = device::gpu_for_distances(x.len() as f64)?;
+    let gpu = gpu.as_ref().map(GpuDistances::new).filter(|gpu| gpu.takes(x.dim()));
+    let nearest = nearest(gpu, x, y)?;
     let convention = ChamferConvention::from(arguments.chamfer);
     let emd = match arguments.emd.method(arguments.clouds.regularisation) {
         None => None,
         Some(method) => {
-            let found = emd(x, y, method)?;
+            let found = earth_mover(gpu, x, y, method)?;
             Some(EmdReport {
                 value: found.value,
                 method: method.name(),
@@ -114,6 +121,34 @@ fn measure(
         chamfer: Chamfer { value: nearest.chamfer(convention), convention: convention.name() },
         hausdorff: Hausdorff { value: nearest.hausdorff(), convention: "largest of distances" },
         emd,
+    })
+}
+
+fn nearest(
+    gpu: Option<GpuDistances<'_>>,
+    x: &ArrangedCloud,
+    y: &ArrangedCloud,
+) -> Result<NearestNeighbours, Failure> {
+    let found = match gpu {
+        Some(gpu) => gpu.nearest(&[x, y], &[(0, 1)])?.pop(),
+        None => None,
+    };
+    Ok(found.map_or_else(|| NearestNeighbours::between(x, y), Ok)?)
+}
+
+fn earth_mover(
+    gpu: Option<GpuDistances<'_>>,
+    x: &ArrangedCloud,
+    y: &ArrangedCloud,
+    method: EmdMethod,
+) -> Result<Emd, Failure> {
+    let found = match (gpu, Matching::of(method)) {
+        (Some(gpu), Some(matching)) => gpu.matchings(&[x, y], &[(0, 1)], matching)?.pop(),
+        _ => None,
+    };
+    Ok(match found {
+        Some(value) => Emd { value, method, gap: None },
+        None => emd(x, y, method)?,
     })
 }
 

@@ -9,13 +9,15 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use ebp::metric::collection::{CollectionMetrics, CollectionOptions, evaluate};
+use ebp::metric::collection::{CollectionMetrics, CollectionOptions, evaluate_on};
+use ebp::metric::distance::GpuDistances;
 use miette::miette;
 
 use self::progress::PairProgress;
 use self::report::{CollectionReport, Report, Rows};
 use super::clouds::Collection;
 use crate::args::MetricsArguments;
+use crate::device;
 use crate::failure::Failure;
 
 /// Below the user's cache folder.
@@ -85,7 +87,10 @@ fn compare(
         seed: arguments.clouds.seed,
     };
     let mut progress = PairProgress::new(arguments.quiet, name);
-    let metrics = evaluate(&samples.clouds, &references.clouds, &options, &mut |at| {
+    let sizes = samples.clouds.iter().chain(&references.clouds).map(|cloud| cloud.len() as f64);
+    let gpu = device::gpu_for_distances(sizes.sum::<f64>().powi(2))?;
+    let gpu = gpu.as_ref().map(GpuDistances::new);
+    let metrics = evaluate_on(gpu, &samples.clouds, &references.clouds, &options, &mut |at| {
         progress.show(at);
     })?;
     progress.finish();

@@ -3,6 +3,7 @@
 //! A new case is a variant of [`Case`] with a line in `name`, `run` and `flops`.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use ebp::Result;
@@ -11,7 +12,8 @@ use ebp::point::{
     Wanted,
 };
 
-use super::flops;
+use super::flops::{self, Extent};
+use super::step::{MOST_COORDINATES, TrainingStep, num_proposals};
 use super::workload::{NUM_STEPS, Workload};
 
 /// η, s and the clip of the paper's point clouds.
@@ -41,12 +43,21 @@ pub(crate) enum Case {
     EncoderValue,
     /// The encoder, max pooled, and its gradient by parameters
     EncoderBackward,
+    /// A whole training step on clouds, with Adam and the next batch prepared meanwhile
+    TrainingStep,
 }
 
 impl Case {
     /// Every case, in the order of the report.
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
+    }
+
+    /// Those that points of `value_dim` numbers allow.
+    pub(crate) fn all_for(value_dim: usize) -> Vec<Self> {
+        let is_possible =
+            |case: &Self| *case != Self::TrainingStep || value_dim <= MOST_COORDINATES;
+        Self::all().iter().copied().filter(is_possible).collect()
     }
 
     /// The name on the command line and in reports.
@@ -61,12 +72,28 @@ impl Case {
             Self::Candidates256 => "candidates256",
             Self::EncoderValue => "encoder_value",
             Self::EncoderBackward => "encoder_backward",
+            Self::TrainingStep => "training_step",
         }
     }
 
-    /// Runs the case once.
-    pub(crate) fn run(self, work: &Workload, backend: &dyn PointBackend) -> Result<()> {
+    /// What runs the case once, over and over.
+    pub(crate) fn runner<'a>(
+        self,
+        work: &'a Workload,
+        backend: &'a Arc<dyn PointBackend>,
+    ) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
+        if self == Self::TrainingStep {
+            let mut step = TrainingStep::new(work, Arc::clone(backend))?;
+            return Ok(Box::new(move || step.run()));
+        }
+        Ok(Box::new(move || self.run(work, &**backend)))
+    }
+
+    /// Runs an operation of the primitive once.
+    fn run(self, work: &Workload, backend: &dyn PointBackend) -> Result<()> {
         match self {
+            // It has a state: see `runner`.
+            Self::TrainingStep => {}
             Self::EnergyValue => {
                 black_box(backend.values(&work.energy, &work.batch())?);
             }
@@ -153,6 +180,13 @@ impl Case {
             Self::EncoderBackward => {
                 let pooled = encode(work, backend)?;
                 flops::max_pool_and_backward(work.encoder.shape(), extent, &pooled)
+            }
+            Self::TrainingStep => {
+                let proposals = Extent { rows: extent.sets * num_proposals(work), ..extent };
+                let pooled = encode(work, backend)?;
+                flops::backward(energy, extent)
+                    + flops::backward(energy, proposals)
+                    + flops::max_pool_and_backward(work.encoder.shape(), extent, &pooled)
             }
         })
     }

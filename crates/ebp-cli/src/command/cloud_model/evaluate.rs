@@ -1,10 +1,11 @@
 //! How good generated and reconstructed clouds are.
 
-use ebp::metric::collection::{CollectionOptions, evaluate};
-use ebp::metric::distance::{ArrangedCloud, ChamferConvention, NearestNeighbours};
+use ebp::metric::collection::{CollectionOptions, evaluate_on};
+use ebp::metric::distance::{ArrangedCloud, ChamferConvention, GpuDistances, NearestNeighbours};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::device;
 use crate::failure::Failure;
 use crate::output;
 
@@ -61,7 +62,11 @@ impl Generation {
             clouds.into_iter().collect()
         };
         let options = CollectionOptions { emd: None, cache: None, seed };
-        let found = evaluate(&arrange(samples)?, &arrange(references)?, &options, &mut |_| ())?;
+        let (samples, references) = (arrange(samples)?, arrange(references)?);
+        let sizes = samples.iter().chain(&references).map(|cloud| cloud.len() as f64);
+        let gpu = device::gpu_for_distances(sizes.sum::<f64>().powi(2))?;
+        let gpu = gpu.as_ref().map(GpuDistances::new);
+        let found = evaluate_on(gpu, &samples, &references, &options, &mut |_| ())?;
         let chamfer = found.chamfer;
         // A Chamfer distance of squares in units that are 1/scale as long.
         let back = 1.0 / (scale * scale);

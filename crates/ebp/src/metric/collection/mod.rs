@@ -29,7 +29,7 @@ use std::path::Path;
 use crate::rng::Stream;
 use crate::{Error, Result};
 
-use super::distance::{ArrangedCloud, ChamferConvention, EmdMethod};
+use super::distance::{ArrangedCloud, ChamferConvention, EmdMethod, GpuDistances};
 
 pub use self::bootstrap::Estimate;
 pub use self::jensen_shannon::GridDivergence;
@@ -130,6 +130,22 @@ pub fn evaluate(
     options: &CollectionOptions<'_>,
     watch: &mut dyn FnMut(CollectionProgress),
 ) -> Result<CollectionMetrics> {
+    evaluate_on(None, samples, references, options, watch)
+}
+
+/// [`evaluate`] with a GPU for what it is good at: Chamfer, which stays the same to the last bit,
+/// and the soft matchings. `None` is the CPU alone.
+///
+/// # Errors
+///
+/// As [`evaluate`], and [`Error::Device`] if the GPU fails.
+pub fn evaluate_on(
+    gpu: Option<GpuDistances<'_>>,
+    samples: &[ArrangedCloud],
+    references: &[ArrangedCloud],
+    options: &CollectionOptions<'_>,
+    watch: &mut dyn FnMut(CollectionProgress),
+) -> Result<CollectionMetrics> {
     check(samples, references)?;
     let clouds: Vec<&ArrangedCloud> = samples.iter().chain(references).collect();
     let fingerprint = fingerprint(&clouds);
@@ -145,7 +161,7 @@ pub fn evaluate(
         Ok(Kept { pairs: Pairs::new(clouds.len(), &records), store })
     };
     let mut chamfer_kept = open("chamfer")?;
-    chamfer_kept.fill(&clouds, Measure::Chamfer, &mut |num_done, num_pairs| {
+    chamfer_kept.fill(&clouds, Measure::Chamfer, gpu, &mut |num_done, num_pairs| {
         watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
     })?;
     let summary = |neighbours: &Neighbours| summarise(neighbours, samples.len(), stream);
@@ -154,14 +170,16 @@ pub fn evaluate(
     let emd = match options.emd {
         None => None,
         Some(method) => {
-            let mut kept = open(&store_name(method))?;
+            let measure = Measure::Emd(method);
+            let is_on_gpu = measure.gpu(gpu, &clouds).is_some();
+            let mut kept = open(&store_name(method, is_on_gpu))?;
             let mut watch = |num_done, num_pairs| {
                 watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
             };
             let (neighbours, counts) = if method.is_exact() {
                 search(&clouds, samples.len(), &chamfer_kept.pairs, &mut kept, &mut watch)?
             } else {
-                kept.fill(&clouds, Measure::Emd(method), &mut watch)?;
+                kept.fill(&clouds, measure, gpu, &mut watch)?;
                 let all = kept.pairs.len();
                 let counts = PairCounts { all, solved: all, ..PairCounts::default() };
                 (nearest(&kept.pairs), counts)
@@ -206,9 +224,10 @@ fn fingerprint(clouds: &[&ArrangedCloud]) -> u64 {
     hash(bits.flat_map(u64::to_le_bytes))
 }
 
-/// Regularisations have stores of their own.
-fn store_name(method: EmdMethod) -> String {
+/// Regularisations have stores of their own, and so has a GPU, whose last digits differ.
+fn store_name(method: EmdMethod, is_on_gpu: bool) -> String {
     match method {
+        _ if is_on_gpu => format!("{}-gpu", method.name()),
         EmdMethod::Sinkhorn { regularisation } => format!("sinkhorn-{regularisation:e}"),
         _ => method.name().to_owned(),
     }

@@ -9,12 +9,15 @@ use rayon::prelude::*;
 
 use crate::Result;
 
-use super::super::distance::{ArrangedCloud, EmdMethod, NearestNeighbours, emd};
+use super::super::distance::{
+    ArrangedCloud, EmdMethod, GpuDistances, Matching, NearestNeighbours, emd,
+};
 use super::Watch;
 use super::store::{Known, PairStore, Record};
 
-/// Pairs that are computed between two appends to the store.
+/// Pairs that are computed between two appends to the store, on the CPU and on a GPU.
 const BATCH: usize = 64;
+const GPU_BATCH: usize = 2048;
 
 /// The distances that need every pair's value: Chamfer, and the earth mover's distance by methods
 /// without bounds.
@@ -22,6 +25,21 @@ const BATCH: usize = 64;
 pub(super) enum Measure {
     Chamfer,
     Emd(EmdMethod),
+}
+
+impl Measure {
+    /// The GPU, if there is one and it knows this distance.
+    pub(super) fn gpu<'a>(
+        self,
+        gpu: Option<GpuDistances<'a>>,
+        clouds: &[&ArrangedCloud],
+    ) -> Option<GpuDistances<'a>> {
+        let is_known = match self {
+            Self::Chamfer => true,
+            Self::Emd(method) => Matching::of(method).is_some(),
+        };
+        gpu.filter(|gpu| is_known && clouds.first().is_some_and(|cloud| gpu.takes(cloud.dim())))
+    }
 }
 
 /// What is known about every pair.
@@ -85,11 +103,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Computes every pair that is not known yet.
+    /// Computes every pair that is not known yet, on `gpu` if it can.
     pub(super) fn fill(
         &mut self,
         clouds: &[&ArrangedCloud],
         measure: Measure,
+        gpu: Option<GpuDistances<'_>>,
         watch: Watch<'_>,
     ) -> Result<()> {
         let missing: Vec<(usize, usize)> =
@@ -98,24 +117,39 @@ impl Kept {
         let mut num_done = num_pairs - missing.len();
         watch(num_done, num_pairs);
         let nothing = Pairs::new(clouds.len(), &[]);
-        for batch in missing.chunks(BATCH) {
-            self.compute(batch, &nothing, |(i, j)| {
-                let (x, y) = oriented(clouds[i], clouds[j]);
-                Ok(match measure {
-                    Measure::Chamfer => {
-                        let nearest = NearestNeighbours::between(x, y)?;
-                        Known::Value(nearest.chamfer(super::CHAMFER), nearest.emd_bound())
-                    }
-                    Measure::Emd(method) => {
-                        let found = emd(x, y, method)?;
-                        Known::Value(found.value, found.gap.unwrap_or(0.0))
-                    }
-                })
-            })?;
+        let gpu = measure.gpu(gpu, clouds);
+        for batch in missing.chunks(if gpu.is_some() { GPU_BATCH } else { BATCH }) {
+            match gpu {
+                Some(gpu) => self.keep(batch, on_gpu(gpu, clouds, batch, measure)?)?,
+                None => self.compute(batch, &nothing, |(i, j)| {
+                    let (x, y) = oriented(clouds[i], clouds[j]);
+                    Ok(match measure {
+                        Measure::Chamfer => of_nearest(&NearestNeighbours::between(x, y)?),
+                        Measure::Emd(method) => {
+                            let found = emd(x, y, method)?;
+                            Known::Value(found.value, found.gap.unwrap_or(0.0))
+                        }
+                    })
+                })?,
+            }
             num_done += batch.len();
             watch(num_done, num_pairs);
         }
         Ok(())
+    }
+
+    /// Keeps what was found about new pairs.
+    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
+    fn keep(&mut self, batch: &[(usize, usize)], found: Vec<Known>) -> Result<()> {
+        let mut new = Vec::with_capacity(batch.len());
+        for (&(i, j), known) in batch.iter().zip(found) {
+            self.pairs.set(i, j, known);
+            new.push(Record { first: i as u32, second: j as u32, known });
+        }
+        match &mut self.store {
+            Some(store) => store.append(&new),
+            None => Ok(()),
+        }
     }
 
     /// Computes a batch of pairs on all threads, unless they are `cached`, and keeps what was found.
@@ -143,6 +177,37 @@ impl Kept {
             None => Ok(()),
         }
     }
+}
+
+fn of_nearest(nearest: &NearestNeighbours) -> Known {
+    Known::Value(nearest.chamfer(super::CHAMFER), nearest.emd_bound())
+}
+
+/// The distances of a batch, each pair in the order that [`oriented`] gives it.
+fn on_gpu(
+    gpu: GpuDistances<'_>,
+    clouds: &[&ArrangedCloud],
+    batch: &[(usize, usize)],
+    measure: Measure,
+) -> Result<Vec<Known>> {
+    let ordered: Vec<(usize, usize)> = batch
+        .iter()
+        .map(|&(i, j)| {
+            let (x, _) = oriented(clouds[i], clouds[j]);
+            if std::ptr::eq(x, clouds[i]) { (i, j) } else { (j, i) }
+        })
+        .collect();
+    let matching = match measure {
+        Measure::Chamfer => None,
+        Measure::Emd(method) => Matching::of(method),
+    };
+    Ok(match matching {
+        None => gpu.nearest(clouds, &ordered)?.par_iter().map(of_nearest).collect(),
+        Some(matching) => {
+            let values = gpu.matchings(clouds, &ordered, matching)?;
+            values.into_iter().map(|value| Known::Value(value, 0.0)).collect()
+        }
+    })
 }
 
 /// The two clouds in an order that depends on their points alone.

@@ -23,6 +23,7 @@ mod arranged;
 mod brute_force;
 mod exact;
 mod exponential;
+mod gpu;
 mod nearest;
 mod search;
 mod sinkhorn;
@@ -31,6 +32,7 @@ mod tree;
 use crate::{Error, Result};
 
 pub use self::arranged::ArrangedCloud;
+pub use self::gpu::{GpuDistances, Matching};
 pub use self::nearest::{ChamferConvention, NearestNeighbours, NearestSearch};
 
 /// How the earth mover's distance is computed; see the [module](self).

@@ -127,6 +127,11 @@ impl NearestNeighbours {
         Ok(Self { from_x, from_y })
     }
 
+    /// From the squares of both clouds, found elsewhere.
+    pub(super) fn from_squared(from_x: Vec<f64>, from_y: Vec<f64>) -> Self {
+        Self { from_x, from_y }
+    }
+
     /// min_y ‖x − y‖² of every point of x, in the order of its arrangement.
     pub fn squared_from_x(&self) -> &[f64] {
         &self.from_x

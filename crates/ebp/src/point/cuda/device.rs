@@ -12,7 +12,7 @@ use cudarc::driver::{
 use cudarc::nvrtc::{self, CompileOptions};
 
 use super::staging::Staging;
-use super::{Precision, fused};
+use super::{Precision, distances, fused};
 use crate::{Error, Result};
 
 /// Stands before every other source.
@@ -73,6 +73,8 @@ pub(super) struct Device {
     pub(super) precision: Precision,
     /// Kernels of dynamics, by the widths they are compiled for.
     pub(super) fused: RefCell<fused::Cache>,
+    /// Kernels of distances, by the number of coordinates.
+    pub(super) distances: RefCell<distances::Cache>,
     staging: RefCell<Staging>,
     /// Multiprocessors.
     pub(super) num_processors: usize,
@@ -214,6 +216,7 @@ impl Device {
             .map_err(|error| driver("count its processors", error))?;
         Ok(Self {
             fused: RefCell::default(),
+            distances: RefCell::default(),
             staging: RefCell::new(Staging::new(&context)?),
             num_processors: usize::try_from(processors).unwrap_or(1),
             context,

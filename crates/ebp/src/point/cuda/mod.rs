@@ -6,6 +6,7 @@
 //! network   a network and a chunk of rows there: forward, backward, backward of the score
 //! values, pool, candidates, likelihood, dynamics   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
+//! distances between pairs of point sets, for `metric`
 //! ```
 //!
 //! Libraries are loaded at run time: the same binary runs on machines without a GPU. Elements go
@@ -19,6 +20,7 @@
 
 mod candidates;
 mod device;
+mod distances;
 mod dynamics;
 mod fused;
 mod likelihood;
@@ -32,6 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use self::device::Device;
+pub use self::distances::SetPairs;
 use super::operations::Operations;
 use super::replay;
 use super::{
@@ -127,6 +130,27 @@ impl CudaBackend {
     /// [`Error::Device`](crate::Error::Device) if the GPU fails.
     pub fn measure_peak_gflops(&self) -> Result<f64> {
         values::peak(&*self.lock()?)
+    }
+
+    /// For every pair of sets (x, y) the squared distance from each point of x to the nearest one of
+    /// y, followed by those from each point of y: in f64, the same bits as on the CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if sets and pairs do not fit together,
+    /// [`Error::Device`](crate::Error::Device) if the GPU fails.
+    pub fn nearest_squared(&self, work: &SetPairs<'_>) -> Result<Vec<Vec<f64>>> {
+        distances::nearest(&*self.lock()?, work)
+    }
+
+    /// The mean cost of the annealed soft matching (`approxmatch`) of every pair of sets, of
+    /// distances or of their squares; coordinates are rounded to f32.
+    ///
+    /// # Errors
+    ///
+    /// As [`nearest_squared`](Self::nearest_squared).
+    pub fn soft_match(&self, work: &SetPairs<'_>, is_squared: bool) -> Result<Vec<f64>> {
+        distances::soft_match(&*self.lock()?, work, is_squared)
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, Device>> {
