@@ -193,6 +193,8 @@ fn grown(step: &Step, warm_up: u64) -> f64 {
 
 fn concat<T: Clone>(prepared: &[Prepared], part: impl Fn(&Prepared) -> &Vec<T>) -> Vec<T> {
     let mut all = Vec::with_capacity(prepared.iter().map(|task| part(task).len()).sum());
-    prepared.iter().for_each(|task| all.extend_from_slice(part(task)));
+    for task in prepared {
+        all.extend_from_slice(part(task));
+    }
     all
 }

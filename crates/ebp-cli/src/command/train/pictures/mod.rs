@@ -18,7 +18,7 @@ use ebp::train::{Evaluation, Pictures, Step};
 
 pub(crate) use self::data::PictureData;
 pub(crate) use self::figure::{completion_mosaic, filled, shaded};
-pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, new_model};
+pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, TrainedProcess, new_model};
 pub(crate) use self::outcome::{Jury, Outcome, Training, score_table};
 pub(crate) use self::settings::{ProcessName, Settings, preset_settings};
 use super::{TrainArguments, directory};
