@@ -29,6 +29,8 @@ fn config(posterior: PosteriorForm, energy: EnergyForm, channels: usize) -> Disc
         energy,
         energy_widths: vec![12],
         embedding_dim: 8,
+        canvas_widths: vec![6],
+        local_side: 3,
         location_frequencies: 2,
         value_frequencies: 2,
         window: 1,
@@ -62,11 +64,28 @@ fn forms() -> Vec<DiscreteConfig> {
             ..config(PosteriorForm::Table, EnergyForm::Levels, channels)
         });
     }
-    forms.push(DiscreteConfig {
-        mode: TrainingMode::FullSet,
-        levels: 32,
-        ..config(PosteriorForm::Table, EnergyForm::Levels, 1)
-    });
+    for posterior in [PosteriorForm::Table, PosteriorForm::DeepSets] {
+        for (canvas_dim, local_dim, attention_heads) in [(3, 0, 0), (0, 2, 0), (3, 2, 2)] {
+            for channels in [1, 3] {
+                forms.push(DiscreteConfig {
+                    canvas_dim,
+                    local_dim,
+                    attention_heads,
+                    attention_width: 8,
+                    levels: 32,
+                    ..config(posterior, EnergyForm::Levels, channels)
+                });
+            }
+        }
+    }
+    for canvas_dim in [0, 3] {
+        forms.push(DiscreteConfig {
+            mode: TrainingMode::FullSet,
+            canvas_dim,
+            levels: 32,
+            ..config(PosteriorForm::Table, EnergyForm::Levels, 1)
+        });
+    }
     forms
 }
 
@@ -194,14 +213,20 @@ fn draws_follow_the_exact_law() {
     assert!((drawn - exact).abs() < 4.0 * error, "{drawn} {exact} {error}");
 }
 
-fn model(seed: u64) -> Pictures<DiscreteProcess> {
-    let config =
-        DiscreteConfig { latent_dim: 3, ..config(PosteriorForm::Table, EnergyForm::Levels, 1) };
+/// With or without what latents paint and a second level.
+fn model(seed: u64, local_dim: usize) -> Pictures<DiscreteProcess> {
+    let config = DiscreteConfig {
+        latent_dim: 3,
+        canvas_dim: 2 * local_dim,
+        local_dim,
+        ..config(PosteriorForm::Table, EnergyForm::Levels, 1)
+    };
     let process = DiscreteProcess::new(config, seed, Arc::new(CpuBackend::new())).expect("it fits");
     let tasks = PictureTaskConfig {
         num_pictures: 6,
         min_context: 3,
         max_context: 40,
+        mirrors: local_dim > 0,
         ..PictureTaskConfig::default()
     };
     Pictures::new(Box::new(process), Arc::new(images(1)), tasks).expect("it fits")
@@ -226,35 +251,37 @@ fn bytes(model: &Pictures<DiscreteProcess>) -> Vec<(String, Vec<u32>)> {
 
 #[test]
 fn training_is_the_same_for_any_number_of_threads_and_goes_on_bit_for_bit() {
-    let with_threads = |count| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
-        pool.install(|| {
-            let mut model = model(3);
-            (0..6).for_each(|number| drop(model.step(&step(number)).unwrap()));
-            bytes(&model)
-        })
-    };
-    let whole = with_threads(1);
-    assert_eq!(whole, with_threads(2));
+    for local_dim in [0, 1] {
+        let with_threads = |count| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
+            pool.install(|| {
+                let mut model = model(3, local_dim);
+                (0..6).for_each(|number| drop(model.step(&step(number)).unwrap()));
+                bytes(&model)
+            })
+        };
+        let whole = with_threads(1);
+        assert_eq!(whole, with_threads(2));
 
-    let mut first = model(3);
-    (0..3).for_each(|number| drop(first.step(&step(number)).unwrap()));
-    let saved = first.state().unwrap();
-    let mut second = model(9);
-    second.restore(&saved).unwrap();
-    (3..6).for_each(|number| drop(second.step(&step(number)).unwrap()));
-    assert_eq!(bytes(&second), whole);
+        let mut first = model(3, local_dim);
+        (0..3).for_each(|number| drop(first.step(&step(number)).unwrap()));
+        let saved = first.state().unwrap();
+        let mut second = model(9, local_dim);
+        second.restore(&saved).unwrap();
+        (3..6).for_each(|number| drop(second.step(&step(number)).unwrap()));
+        assert_eq!(bytes(&second), whole);
 
-    let mut damaged = saved.clone();
-    damaged.remove("average/energy.0");
-    assert!(second.restore(&damaged).is_err());
+        let mut damaged = saved.clone();
+        damaged.remove("average/energy.0");
+        assert!(second.restore(&damaged).is_err());
+    }
 }
 
 /// Training lowers the held-out bits of its own pictures, well below 8 and below the best that
 /// knows nothing but how often each level occurs.
 #[test]
 fn training_learns_where_the_ink_is() {
-    let mut model = model(3);
+    let mut model = model(3, 0);
     (0..400).for_each(|number| drop(model.step(&step(number)).unwrap()));
     let process = model.process_mut();
     process.use_average().unwrap();
@@ -325,5 +352,10 @@ fn what_does_not_fit_is_refused() {
     assert!(wrong(|config| config.levels = 1).contains("`levels`"));
     assert!(wrong(|config| config.latent_dim = 0).contains("`latent_dim`"));
     assert!(wrong(|config| config.encoder_widths = vec![4, 4]).contains("`encoder_widths`"));
+    assert!(wrong(|config| config.local_side = 0).contains("`local_side`"));
+    let element = |config: &mut DiscreteConfig| {
+        (config.energy, config.canvas_dim) = (EnergyForm::Element, 2);
+    };
+    assert!(wrong(element).contains("`canvas_dim and local_dim`"));
     assert!(wrong(|config| config.learning_rate = f64::NAN).contains("`learning_rate`"));
 }

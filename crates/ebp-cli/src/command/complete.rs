@@ -2,6 +2,8 @@
 //!
 //! The path: model, picture and mask → [`Completions`] → PNG files and a few numbers.
 
+mod element;
+mod exact;
 mod picture;
 
 use std::fs;
@@ -9,12 +11,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ebp::IndexedSet;
-use ebp::process::{DiscreteProcess, Grid, Rendered, Rendering};
-use ebp::rng::Stream;
+use ebp::process::{Grid, Process};
 use serde::Serialize;
 
 use self::picture::Given;
-use super::train::pictures::{Size, TrainedPictures, filled, shaded};
+use super::train::pictures::{Size, TrainedPictures, TrainedProcess, shaded};
 use crate::failure::Failure;
 use crate::output;
 use crate::picture::mosaic::{Mosaic, Row, Thumbnail};
@@ -36,7 +37,9 @@ What is written to the folder:
 
 A completion is the mean of every pixel's law given one draw of the latent: without the grain that
 a draw of every pixel on its own (`--grain`) has. `--rounds 8` draws the pixels in eight portions,
-each given those before it: slower, sharper where the known pixels say little.
+each given those before it: slower, sharper where the known pixels say little. Models over (x, t)
+(`process` importance or ade) can move them by Langevin steps (`--langevin 200`), from where
+their sampler puts them or from noise; the noise of the steps falls to nothing.
 
 Examples:
   ebp complete runs/digits --image torn.png --mask holes.png
@@ -75,6 +78,11 @@ pub(crate) struct CompleteArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = crate::args::at_least_one)]
     rounds: usize,
+
+    /// Move the pixels by so many Langevin steps, the known ones fixed; for models over (x, t)
+    #[arg(long, value_name = "STEPS", conflicts_with = "grain")]
+    #[arg(value_parser = crate::args::at_least_one)]
+    langevin: Option<usize>,
 
     /// Resize picture and mask to the size that the model knows
     #[arg(long)]
@@ -123,12 +131,19 @@ pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
             arguments.resize,
             model.size,
         )?;
-        let found = Completions::new(&model.process, &given, arguments)?;
+        let (name, found) = match &model.process {
+            TrainedProcess::Exact(process) => {
+                ("ebp-exact", exact::complete(process, &given, arguments)?)
+            }
+            TrainedProcess::Element(process) => {
+                (process.name(), element::complete(process, &given, arguments)?)
+            }
+        };
         fs::create_dir_all(&arguments.out)
             .map_err(|error| Failure::cannot("create", &arguments.out, &error))?;
         let files = found.write(&given, model.size, &arguments.out)?;
         let report = Report {
-            model: "ebp-exact",
+            model: name,
             steps: model.step,
             known_pixels: given.mask.iter().filter(|known| **known).count(),
             missing_pixels: given.mask.iter().filter(|known| !**known).count(),
@@ -168,37 +183,6 @@ struct Completions {
 }
 
 impl Completions {
-    fn new(
-        process: &DiscreteProcess,
-        given: &Given,
-        arguments: &CompleteArguments,
-    ) -> Result<Self, Failure> {
-        let channels = given.channels;
-        let context = given.context()?;
-        let missing = given.missing();
-        let locations = given.locations(&missing);
-        let stream = Stream::new(arguments.seed, "complete");
-        let rendering = if arguments.grain { Rendering::Draw } else { Rendering::Mean };
-        let predictive = process.predict(&context)?;
-        let values = if arguments.rounds == 1 {
-            predictive.render(&locations, arguments.count, rendering, stream.child(0))?.values
-        } else {
-            let mut values = Vec::new();
-            for number in 0..arguments.count as u64 {
-                let stream = stream.child(1).child(number);
-                values.extend(in_rounds(process, given, &missing, arguments.rounds, stream)?);
-            }
-            values
-        };
-        let pictures = values
-            .chunks_exact(missing.len() * channels)
-            .map(|values| filled(&given.levels, &given.mask, channels, values))
-            .collect();
-        let maps = predictive.render(&locations, MAP_DRAWS, Rendering::Draw, stream.child(2))?;
-        let (variances, energies) = spread(&maps, missing.len(), channels);
-        Ok(Self { pictures, variances, energies })
-    }
-
     /// Writes all files and names them.
     fn write(&self, given: &Given, size: Size, folder: &Path) -> Result<Vec<String>, Failure> {
         let Size { width, channels, .. } = size;
@@ -233,54 +217,6 @@ impl Completions {
         write(&std_dev.image(), "std-dev.png".into())?;
         Ok(files)
     }
-}
-
-/// Draws the missing pixels in portions of random places, each given those before it.
-fn in_rounds(
-    process: &DiscreteProcess,
-    given: &Given,
-    missing: &[usize],
-    rounds: usize,
-    stream: Stream,
-) -> Result<Vec<f64>, Failure> {
-    let channels = given.channels;
-    let order = stream.child(0).permutation(missing.len());
-    let known = given.context()?;
-    let (mut locations, mut values) = (known.locations().to_vec(), known.values().to_vec());
-    let mut found = vec![0.0; missing.len() * channels];
-    for (round, portion) in order.chunks(missing.len().div_ceil(rounds)).enumerate() {
-        let context = IndexedSet::new(2, channels, locations.clone(), values.clone())?;
-        let places: Vec<usize> = portion.iter().map(|&index| missing[index]).collect();
-        let asked = given.locations(&places);
-        let stream = stream.child(1 + round as u64);
-        let drawn = process.predict(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
-        for (&index, value) in portion.iter().zip(drawn.chunks_exact(channels)) {
-            found[index * channels..][..channels].copy_from_slice(value);
-        }
-        locations.extend(asked);
-        values.extend(drawn);
-    }
-    Ok(found)
-}
-
-/// Variance over draws and mean −log p of every missing pixel.
-fn spread(maps: &Rendered, missing: usize, channels: usize) -> (Vec<f64>, Vec<f64>) {
-    let draws = (maps.log_mass.len() / missing.max(1)) as f64;
-    let of_number = |number: usize| {
-        let values = || maps.values.iter().skip(number).step_by(missing * channels);
-        let mean = values().sum::<f64>() / draws;
-        values().map(|value| (value - mean).powi(2)).sum::<f64>() / (draws - 1.0)
-    };
-    let variances = (0..missing)
-        .map(|pixel| {
-            let numbers = pixel * channels..(pixel + 1) * channels;
-            numbers.map(of_number).sum::<f64>() / channels as f64
-        })
-        .collect();
-    let energies = (0..missing)
-        .map(|pixel| -maps.log_mass.iter().skip(pixel).step_by(missing).sum::<f64>() / draws)
-        .collect();
-    (variances, energies)
 }
 
 impl Given {

@@ -5,6 +5,7 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
+mod block;
 mod covariance;
 mod discrete;
 mod draw;
@@ -29,13 +30,14 @@ use std::fmt::Debug;
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
+pub use block::SamplerKind;
 pub use discrete::{
     DiscreteConfig, DiscretePredictive, DiscreteProcess, EnergyForm, Grid, PosteriorForm, Rendered,
     Rendering,
 };
 pub use energy_based::{
     Dynamics, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator,
-    PosteriorPooling, PredictionRule, Proposal, SamplerConfig, TrainingMode,
+    FillSettings, PosteriorPooling, PredictionRule, Proposal, SamplerConfig, TrainingMode,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
@@ -53,8 +55,8 @@ pub use task::Task;
 pub use unconditional::{
     AugmentationConfig, BatchMaker, CloudBatch, CloudEstimator, CloudSamplerConfig, Decay,
     DenoiseSettings, DrawReport, DrawSettings, LatentAt, LatentCodes, NoiseSchedule,
-    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SamplerKind, SetScore,
-    UnconditionalConfig, UnconditionalProcess,
+    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SetScore, UnconditionalConfig,
+    UnconditionalProcess,
 };
 
 /// A law of values at locations, ready to be conditioned.

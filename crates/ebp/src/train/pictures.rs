@@ -11,7 +11,7 @@ use super::{Record, Step, Trainable};
 use crate::data::image::{Images, KnownPart};
 use crate::process::{Learner, Task, picture_task};
 use crate::rng::Stream;
-use crate::{Error, Result};
+use crate::{Error, IndexedSet, Result};
 
 /// What a step learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,12 +29,22 @@ pub struct PictureTaskConfig {
     /// At most so many unknown pixels are asked for; 0 for all of them. For models that cannot
     /// choose a part themselves.
     pub max_target: usize,
+    /// Whether every other picture, by a coin, is mirrored: left becomes right. Twice as many
+    /// faces, but no digits.
+    pub mirrors: bool,
 }
 
 impl Default for PictureTaskConfig {
     /// 64 pictures, from 10 known pixels to about half of 28 × 28, a fifth of them contiguous.
     fn default() -> Self {
-        Self { num_pictures: 64, min_context: 10, max_context: 400, contiguous: 0.3, max_target: 0 }
+        Self {
+            num_pictures: 64,
+            min_context: 10,
+            max_context: 400,
+            contiguous: 0.3,
+            max_target: 0,
+            mirrors: false,
+        }
     }
 }
 
@@ -127,13 +137,13 @@ impl<L: Learner + ?Sized> Pictures<L> {
         reason = "u in [0, 1) times a count is one of the numbers below it"
     )]
     fn task(&self, stream: Stream) -> Result<Task> {
-        let mut uniforms = [0.0; 4];
+        let mut uniforms = [0.0; 5];
         stream.child(0).fill_uniform(0, 0, &mut uniforms);
-        let [picture, rest @ ..] = uniforms;
+        let [picture, kind, which, size, coin] = uniforms;
         let count = self.images.len();
         let index = ((f64::from(picture) * count as f64) as usize).min(count - 1);
         let (width, height) = (self.images.width, self.images.height);
-        let part = self.config.part(rest, width.min(height));
+        let part = self.config.part([kind, which, size], width.min(height));
         let mask = part.mask(width, height, stream.child(1));
         let mut task = picture_task(&self.images, index, &mask, stream.child(2))?;
         let most = self.config.max_target;
@@ -142,8 +152,17 @@ impl<L: Learner + ?Sized> Pictures<L> {
             order.truncate(most);
             task.target = task.target.select(&order);
         }
+        if self.config.mirrors && coin < 0.5 {
+            task = Task { context: mirrored(&task.context)?, target: mirrored(&task.target)? };
+        }
         Ok(task)
     }
+}
+
+/// The same pixels with left and right exchanged.
+fn mirrored(set: &IndexedSet) -> Result<IndexedSet> {
+    let locations = set.locations().chunks_exact(2).flat_map(|t| [-t[0], t[1]]).collect();
+    IndexedSet::new(2, set.value_dim(), locations, set.values().to_vec())
 }
 
 impl<L: Learner + ?Sized> Trainable for Pictures<L> {
@@ -175,5 +194,14 @@ mod tests {
         assert_eq!(config.part([0.0, 0.9, 0.0], 8), KnownPart::AroundHole(2));
         assert!(config.check(50).is_err());
         assert!(PictureTaskConfig { contiguous: 1.5, ..config }.check(64).is_err());
+    }
+
+    #[test]
+    fn a_mirrored_picture_has_its_pixels_on_the_other_side() {
+        let set = IndexedSet::new(2, 1, vec![-1.0, 0.5, 0.25, 1.0], vec![0.1, 0.2]).unwrap();
+        let found = mirrored(&set).unwrap();
+        assert_eq!(found.locations(), [1.0, 0.5, -0.25, 1.0]);
+        assert_eq!(found.values(), set.values());
+        assert_eq!(mirrored(&found).unwrap(), set);
     }
 }

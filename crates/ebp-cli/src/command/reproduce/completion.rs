@@ -13,11 +13,12 @@ use ebp::nn::Step;
 use ebp::rng::Stream;
 use ebp::train::{Outcome as Ending, Session, Trainable, Trainer};
 use miette::miette;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::command::train::pictures::{
-    Jury, Outcome, PictureData, ProcessName, Settings, Size, completion_mosaic, new_model,
-    preset_settings, score_table,
+    Jury, Outcome, PictureData, ProcessName, Settings, Size, Training, completion_mosaic,
+    new_model, preset_settings, score_table,
 };
 use crate::failure::Failure;
 use crate::interrupt;
@@ -26,12 +27,14 @@ use crate::picture::save;
 use crate::progress::Progress;
 use crate::threads::start_threads;
 
-/// Steps by which the time of a step is measured.
-const TIMED_STEPS: u64 = 12;
+/// Steps by which the time of a step is measured, and those before them, which warm up.
+const TIMED_STEPS: u64 = 15;
+const FIRST_STEPS: u64 = 3;
 
 pub(super) const HELP: &str = "\
-The first model is trained as its preset says; every other gets as many steps as fit into the same
-time, by the fastest of twelve steps of each. Held-out pictures are completed from the parts named below, with 20 draws of the latent each:
+The first model is trained as its preset says, or for `--seconds`; every other gets as many steps
+as fit into the same time, by the median of fifteen steps of each. Held-out pictures are completed
+from the parts named below, with 20 draws of the latent each:
 
   bits/dim       exact probability of the 256 levels per unknown pixel, by the mixture over draws;
                  Gaussians get the integral of their density over a level's cell
@@ -40,10 +43,12 @@ time, by the fastest of twelve steps of each. Held-out pictures are completed fr
   best error     squared error of the best of all draws, values on [-1, 1]
   diversity      variance over draws
   agree          completions that a classifier takes for the digit that was there
-  where decided  the same where a classifier of upper halves is 95 % sure
+  where decided  the same where a classifier of upper halves is 95 % sure, and how often it is
   kinds          different digits among the draws of a picture
 
-What is finished is kept in the folder: after an interruption the same command goes on.";
+What is finished is kept in the folder: after an interruption the same command goes on, in the
+middle of a training too. So the models can be trained one by one, with `--models`, before all of
+them are named for the table.";
 
 /// Arguments of the experiments with pictures.
 #[derive(Debug, Args)]
@@ -61,6 +66,10 @@ pub(crate) struct CompletionArguments {
         default_value = "ebp-exact,cnp,np,anp"
     )]
     models: Vec<String>,
+
+    /// Train every model for so long in place of the preset's steps
+    #[arg(long, value_name = "N", value_parser = crate::args::at_least_one)]
+    seconds: Option<usize>,
 
     /// Change a setting of the preset, such as train.num_steps=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -118,7 +127,8 @@ pub(super) fn run(
             Experiment { settings, data, out, is_quiet: arguments.quiet, jury: Jurors::NotYet };
         let mut outcomes: Vec<Outcome> = Vec::new();
         for model in models {
-            let budget = outcomes.first().map(|first| first.seconds);
+            let asked = arguments.seconds.map(|seconds| seconds as f64);
+            let budget = asked.or(outcomes.first().map(|first| first.seconds));
             outcomes.push(experiment.outcome(model, budget, &stop)?);
         }
         if arguments.json {
@@ -130,13 +140,17 @@ pub(super) fn run(
             return output::print_json(&Report { experiment: name, outcomes: &outcomes });
         }
         let mut text = score_table(&outcomes);
-        for outcome in &outcomes {
+        if let Some(accuracy) = outcomes.iter().find_map(|outcome| outcome.classifier_accuracy) {
             // Writing to a string cannot fail.
+            let _ = writeln!(text, "\nthe classifier is right on {:.1} %", 100.0 * accuracy);
+        }
+        for outcome in &outcomes {
             let _ = write!(
                 text,
-                "\n{:<14} {:>6.0} s of training   {}",
+                "\n{:<14} {:>6.0} s of training, {:>6} steps   {}",
                 outcome.model,
                 outcome.seconds,
+                outcome.steps,
                 experiment.picture(&outcome.model).display()
             );
         }
@@ -189,12 +203,8 @@ impl Experiment {
             return Ok(found);
         }
         let mut settings = Settings { process: model, ..self.settings.clone() };
-        let seconds_per_step = self.seconds_per_step(&settings)?;
-        if let Some(budget) = budget {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-            let num_steps = (budget / seconds_per_step) as u64;
-            settings.train.num_steps = num_steps.max(1);
-        }
+        let plan = self.plan(&settings, budget)?;
+        settings.train.num_steps = plan.steps;
         let mut trained = new_model(&settings, &self.data)?;
         let store = CheckpointStore::open(
             self.out.join(model.name()).join("checkpoints"),
@@ -216,8 +226,6 @@ impl Experiment {
         if matches!(ending, Ending::Interrupted { .. }) || stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
-        // What the steps take where nothing else runs: the clock would count other people's work.
-        let seconds = settings.train.num_steps as f64 * seconds_per_step;
         let mut process = trained.into_process();
         process.use_average()?;
         if matches!(self.jury, Jurors::NotYet) {
@@ -228,46 +236,73 @@ impl Experiment {
             Jurors::Present(jury) => Some(jury.as_ref()),
             Jurors::NotYet | Jurors::Absent => None,
         };
-        let outcome = Outcome::new(process.as_ref(), &settings, &self.data, jury, seconds)?;
-        let drawn = &settings.evaluation.drawn;
-        let mosaic = completion_mosaic(process.as_ref(), &self.data.test, drawn)?;
+        let training = Training { steps: plan.steps, seconds: plan.seconds };
+        let outcome = Outcome::new(process.as_ref(), &settings, &self.data, jury, training)?;
+        let mosaic = completion_mosaic(process.as_ref(), &self.data.test, &settings.evaluation)?;
         save(&mosaic.draw(), &self.picture(model.name()))?;
-        outcome.save(&path)?;
+        save_json(&outcome, &path)?;
         Ok(outcome)
     }
 
-    /// The time of a step: the fastest of a few, since other work only slows them.
+    /// How long a model is trained: decided once and kept, so that an interrupted training goes on
+    /// as it began.
+    fn plan(&self, settings: &Settings, budget: Option<f64>) -> Result<Plan, Failure> {
+        let path = self.out.join(format!("{}.plan.json", settings.process.name()));
+        if let Some(plan) = load(&path) {
+            return Ok(plan);
+        }
+        let seconds_per_step = self.seconds_per_step(settings)?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        let steps = match budget {
+            Some(budget) => ((budget / seconds_per_step) as u64).max(1),
+            None => settings.train.num_steps,
+        };
+        // What the steps take by themselves: the clock would count other people's work.
+        let plan = Plan { steps, seconds: steps as f64 * seconds_per_step };
+        save_json(&plan, &path)?;
+        Ok(plan)
+    }
+
+    /// The median time of a few steps.
     fn seconds_per_step(&self, settings: &Settings) -> Result<f64, Failure> {
         let mut model = new_model(settings, &self.data)?;
-        let mut fastest = f64::INFINITY;
-        for number in 0..TIMED_STEPS {
+        let mut times = Vec::new();
+        for number in 0..FIRST_STEPS + TIMED_STEPS {
             let started = Instant::now();
             model.step(&Step {
                 number,
-                num_steps: TIMED_STEPS,
+                num_steps: FIRST_STEPS + TIMED_STEPS,
                 stream: Stream::new(settings.seed, "timing").child(number),
                 learning_rate_factor: 1.0,
             })?;
-            fastest = fastest.min(started.elapsed().as_secs_f64());
+            if number >= FIRST_STEPS {
+                times.push(started.elapsed().as_secs_f64());
+            }
         }
-        Ok(fastest)
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
     }
 }
 
-/// An outcome that was kept; a damaged file counts as none.
-fn load(path: &Path) -> Option<Outcome> {
+/// How long a model is trained.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Plan {
+    steps: u64,
+    seconds: f64,
+}
+
+/// What was kept; a damaged file counts as none.
+fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-impl Outcome {
-    /// Writes a temporary file first, so that a file with the right name is whole.
-    fn save(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::Failed(miette!("cannot write `{}`: {error}", path.display()))
-        };
-        let text = serde_json::to_vec_pretty(self).map_err(|error| failed(&error))?;
-        let temporary = path.with_extension("part");
-        fs::write(&temporary, text).map_err(|error| failed(&error))?;
-        fs::rename(&temporary, path).map_err(|error| failed(&error))
-    }
+/// Writes a temporary file first, so that a file with the right name is whole.
+fn save_json(value: &impl Serialize, path: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::Failed(miette!("cannot write `{}`: {error}", path.display()))
+    };
+    let text = serde_json::to_vec_pretty(value).map_err(|error| failed(&error))?;
+    let temporary = path.with_extension("part");
+    fs::write(&temporary, text).map_err(|error| failed(&error))?;
+    fs::rename(&temporary, path).map_err(|error| failed(&error))
 }

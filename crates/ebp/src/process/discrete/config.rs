@@ -79,6 +79,15 @@ pub struct DiscreteConfig {
     pub attention_heads: usize,
     /// Width of the attention; the heads share it.
     pub attention_width: usize,
+    /// Numbers per place that a dense network paints from θ and the pooled context, beside what the
+    /// energy makes of t and θ itself; 0 for none.
+    pub canvas_dim: usize,
+    /// Hidden widths of that network.
+    pub canvas_widths: Vec<usize>,
+    /// Size of the codes of the second level of the latent; 0 for one level only.
+    pub local_dim: usize,
+    /// They stand on a grid of so many cells by so many.
+    pub local_side: usize,
     /// The share of pictures in training whose targets see nothing but θ. What lies near a target
     /// is easier to learn from than θ, which would otherwise stay unused.
     pub blind: f64,
@@ -127,6 +136,10 @@ impl Default for DiscreteConfig {
             smooths: true,
             attention_heads: 0,
             attention_width: 64,
+            canvas_dim: 0,
+            canvas_widths: vec![512],
+            local_dim: 0,
+            local_side: 7,
             blind: 0.5,
             input_scale: 2.0,
             mode: TrainingMode::Predictive,
@@ -151,6 +164,7 @@ impl DiscreteConfig {
             ("embedding_dim", self.embedding_dim),
             ("num_scored", self.num_scored),
             ("num_draws", self.num_draws),
+            ("local_side", self.local_side),
         ] {
             if found == 0 {
                 return Err(Error::invalid(field, "at least 1", found));
@@ -167,6 +181,10 @@ impl DiscreteConfig {
         if self.attention_heads > 0 && self.energy == EnergyForm::Element {
             let expected = "0 for the energy `element`, whose locations are constants";
             return Err(Error::invalid("attention_heads", expected, self.attention_heads));
+        }
+        if self.num_painted() > 0 && self.energy == EnergyForm::Element {
+            let expected = "0 for the energy `element`, whose locations are constants";
+            return Err(Error::invalid("canvas_dim and local_dim", expected, self.num_painted()));
         }
         for (field, found) in [
             ("input_scale", f64::from(self.input_scale)),
@@ -192,6 +210,25 @@ impl DiscreteConfig {
     /// Numbers that attention adds to what a target sees.
     pub(super) fn num_attended(&self) -> usize {
         if self.attention_heads > 0 { self.attention_width } else { 0 }
+    }
+
+    /// Numbers that latents paint at every place.
+    pub(super) fn num_painted(&self) -> usize {
+        self.canvas_dim + self.local_dim
+    }
+
+    /// Numbers of the second level of the latent.
+    pub(super) fn num_local(&self) -> usize {
+        self.local_dim * self.local_side * self.local_side
+    }
+
+    /// Numbers that the posterior reads from a set: what is pooled, and the log of its size.
+    pub(super) fn num_pooled(&self) -> usize {
+        let pooled = match self.posterior {
+            PosteriorForm::Table => self.pooled_width(),
+            PosteriorForm::DeepSets => self.pooling.poolings().len() * self.pooled_width(),
+        };
+        pooled + 1
     }
 
     /// The width that the posterior pools.

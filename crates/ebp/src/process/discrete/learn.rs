@@ -4,6 +4,7 @@
 //! loss = mean over sets of  −E_q(θ | all) mean_i log p(xᵢ | tᵢ, θ) + κ KL(q(θ | all) ‖ prior) / n
 //! ```
 //!
+//! A second level z adds KL(q(z | θ, all) ‖ q(z | θ, context)) / n, at the θ that was drawn.
 //! n counts the targets of a set; the mean over them is estimated by a random part.
 
 use std::collections::BTreeMap;
@@ -14,8 +15,8 @@ use rayon::prelude::*;
 use super::DiscreteProcess;
 use super::energy::Targets;
 use super::observed::{Elements, Observed};
+use super::posterior::has_elements;
 use crate::nn::{Record, Step};
-use crate::process::energy_based::Gaussians;
 use crate::process::task::check_tasks;
 use crate::process::{Learner, Task, TrainingMode};
 use crate::rng::Stream;
@@ -91,26 +92,36 @@ impl Learner for DiscreteProcess {
             .collect::<Result<Vec<_>>>()?;
 
         let all: Vec<&Observed> = prepared.iter().map(|task| &task.all).collect();
-        let posterior = self.posterior.encode(&all)?;
-        let prior = match self.config.mode {
-            TrainingMode::FullSet => Gaussians::standard(num_sets, self.config.latent_dim)?,
-            TrainingMode::Predictive => {
-                let contexts: Vec<&Observed> = prepared.iter().map(|task| &task.context).collect();
-                self.posterior.encode(&contexts)?
+        let contexts: Vec<&Observed> = prepared.iter().map(|task| &task.context).collect();
+        let posterior = self.posterior.read(&all)?;
+        // Without a context this is N(0, I).
+        let prior = self.posterior.read(&contexts)?;
+        let theta = posterior.law.draw(step.stream.child(0))?;
+        let mut kl_terms = posterior.law.kl_terms(&prior.law)?;
+        let codes = match &self.local {
+            Some(local) => {
+                let law = local.encode(&theta, &posterior.pooled)?;
+                let prior = local.encode(&theta, &prior.pooled)?;
+                kl_terms = Tensor::cat(&[&kl_terms, &law.kl_terms(&prior)?], 1)?;
+                Some(law.draw(step.stream.child(2))?)
             }
+            None => None,
         };
-        let theta = posterior.draw(step.stream.child(0))?;
         let offsets = SetOffsets::from_sizes(prepared.iter().map(|task| task.num_scored))?;
         let rows = concat(&prepared, |task| &task.rows);
         let symbols = concat(&prepared, |task| &task.symbols);
         let num_features = self.surroundings.num_features();
+        let seen: Vec<&Observed> = prepared.iter().map(|task| &task.seen).collect();
+        let places: Vec<&[usize]> = prepared.iter().map(|task| &task.places[..]).collect();
+        let seen_pooled = prior.pooled.broadcast_mul(&has_elements(&seen)?)?;
+        let painted = self.canvas.read(&theta, &seen_pooled, codes.as_ref(), &places)?;
         let attended = match &self.attention {
-            Some(attention) => {
-                let seen: Vec<&Observed> = prepared.iter().map(|task| &task.seen).collect();
-                let places: Vec<&[usize]> = prepared.iter().map(|task| &task.places[..]).collect();
-                Some(attention.look(&seen, &places)?)
-            }
+            Some(attention) => Some(attention.look(&seen, &places)?),
             None => None,
+        };
+        let attended = match (attended, painted) {
+            (Some(attended), Some(painted)) => Some(Tensor::cat(&[attended, painted], 1)?),
+            (attended, painted) => attended.or(painted),
         };
         let targets =
             Targets { rows: &rows, num_features, attended: attended.as_ref(), offsets: &offsets };
@@ -128,7 +139,6 @@ impl Learner for DiscreteProcess {
             .collect();
         let weights = Tensor::new(weights, &Device::Cpu)?;
         let nats = (masses * weights)?.sum_all()?.neg()?;
-        let kl_terms = posterior.kl_terms(&prior)?;
         let kl_weights = per_set(&|task| 1.0 / task.num_targets as f64);
         let kl = (kl_terms.sum(1)? * Tensor::new(kl_weights, &Device::Cpu)?)?.sum_all()?;
         let loss = (&nats + (kl * self.kappa(step))?)?;
@@ -182,5 +192,9 @@ fn grown(step: &Step, warm_up: u64) -> f64 {
 }
 
 fn concat<T: Clone>(prepared: &[Prepared], part: impl Fn(&Prepared) -> &Vec<T>) -> Vec<T> {
-    prepared.iter().flat_map(|task| part(task).iter().cloned()).collect()
+    let mut all = Vec::with_capacity(prepared.iter().map(|task| part(task).len()).sum());
+    for task in prepared {
+        all.extend_from_slice(part(task));
+    }
+    all
 }

@@ -9,14 +9,16 @@
 //! chain of such laws, p(red) p(green | red) p(blue | red, green). Locations are the places of a
 //! [`Grid`]: a picture is the set of its pixels, and a context is any part of it.
 //!
-//! `posterior.rs` makes q, `energy.rs` f, `surroundings.rs` and `attention.rs` what a target sees of
-//! the context beside θ; `learn.rs` is a training step and `predict.rs` what is said afterwards.
+//! `posterior.rs` makes q and `local.rs` its second level, `energy.rs` f, `canvas.rs` what latents
+//! paint, `surroundings.rs` and `attention.rs` what a target sees of the context beside θ; `learn.rs` is a training step and `predict.rs` what is said afterwards.
 
 mod attention;
+mod canvas;
 mod config;
 mod energy;
 mod grid;
 mod learn;
+mod local;
 mod observed;
 mod posterior;
 mod predict;
@@ -28,7 +30,9 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use self::attention::CrossAttention;
+use self::canvas::Canvas;
 use self::energy::Energy;
+use self::local::LocalPosterior;
 use self::posterior::Posterior;
 use self::surroundings::Surroundings;
 use crate::Result;
@@ -67,6 +71,8 @@ pub struct DiscreteProcess {
     config: DiscreteConfig,
     parameters: Parameters,
     posterior: Posterior,
+    local: Option<LocalPosterior>,
+    canvas: Canvas,
     energy: Energy,
     surroundings: Surroundings,
     attention: Option<CrossAttention>,
@@ -90,7 +96,11 @@ impl DiscreteProcess {
         } else {
             None
         };
-        let num_features = surroundings.num_features() + config.num_attended();
+        let num_features =
+            surroundings.num_features() + config.num_attended() + config.num_painted();
+        let num_pooled = config.num_pooled();
+        let canvas = Canvas::new(&config, num_pooled, &parameters.group("canvas"))?;
+        let local = LocalPosterior::new(&config, num_pooled, &parameters.group("local"))?;
         let energy = Energy::new(&config, num_features, &parameters.group("energy"), &backend)?;
         let posterior = Posterior::new(&config, &parameters.group("posterior"), backend)?;
         let settings = AdamConfig {
@@ -99,7 +109,18 @@ impl DiscreteProcess {
         };
         let adam = Adam::new(&parameters, settings)?;
         let average = MovingAverage::new(&parameters, config.average_decay)?;
-        Ok(Self { config, parameters, posterior, energy, surroundings, attention, adam, average })
+        Ok(Self {
+            config,
+            parameters,
+            posterior,
+            local,
+            canvas,
+            energy,
+            surroundings,
+            attention,
+            adam,
+            average,
+        })
     }
 
     /// The settings.

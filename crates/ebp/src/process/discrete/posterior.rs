@@ -1,7 +1,7 @@
 //! q(θ | context): elements to a vector, the vector to a diagonal Gaussian.
 //!
 //! ```text
-//! h = Σᵢ (a[tᵢ] + xᵢ b[tᵢ]) √(places / n)   or   pool_i φ(xᵢ, tᵢ),    (μ, log σ) = ρ([h, log n])
+//! h = [Σᵢ (a[tᵢ] + xᵢ b[tᵢ]) √(places / n)   or   pool_i φ(xᵢ, tᵢ),  log n],    (μ, log σ) = ρ(h)
 //! ```
 
 use std::sync::Arc;
@@ -16,11 +16,14 @@ use crate::point::{MlpShape, PointBackend};
 use crate::process::energy_based::{Gaussians, push_features};
 use crate::{Result, SetOffsets};
 
+/// The range of log σ: a spike or a plain would stop all learning.
+pub(super) const LOG_STD_DEV: (f32, f32) = (-6.0, 2.0);
+
 #[derive(Clone, Debug)]
 pub(super) struct Posterior {
     config: DiscreteConfig,
     elements: Elements,
-    /// ρ: linear layers with SiLU before each.
+    /// ρ: linear layers with SiLU between them.
     head: Vec<Linear>,
 }
 
@@ -34,27 +37,34 @@ enum Elements {
     },
 }
 
+/// What was read from sets.
+pub(super) struct Reading {
+    /// h, `[sets, num_pooled]`; 0 for sets without elements.
+    pub(super) pooled: Tensor,
+    /// q(θ | set).
+    pub(super) law: Gaussians,
+}
+
 impl Posterior {
     pub(super) fn new(
         config: &DiscreteConfig,
         group: &Parameters,
         backend: Arc<dyn PointBackend>,
     ) -> Result<Self> {
-        let (elements, pooled) = match config.posterior {
+        let elements = match config.posterior {
             PosteriorForm::Table => {
                 let inputs = config.grid.num_places() * (1 + config.channels);
                 let width = config.pooled_width();
                 let table = linear(&group.group("table"), inputs, width, Initialiser::He)?;
-                (Elements::Table(table), width)
+                Elements::Table(table)
             }
             PosteriorForm::DeepSets => {
                 let shape = MlpShape::new(config.encoder())?;
                 let parameters = group.point_mlp("elements", &shape)?;
-                let pooled = config.pooling.poolings().len() * config.pooled_width();
-                (Elements::Network { module: PointModule::new(shape, backend), parameters }, pooled)
+                Elements::Network { module: PointModule::new(shape, backend), parameters }
             }
         };
-        let widths: Vec<usize> = std::iter::once(pooled + 1)
+        let widths: Vec<usize> = std::iter::once(config.num_pooled())
             .chain(config.head_widths.iter().copied())
             .chain([2 * config.latent_dim])
             .collect();
@@ -69,8 +79,8 @@ impl Posterior {
         Ok(Self { config: config.clone(), elements, head })
     }
 
-    /// q(θ | set) of every set; an empty one leaves the prior N(0, I).
-    pub(super) fn encode(&self, sets: &[&Observed]) -> Result<Gaussians> {
+    /// h and q(θ | set) of every set; an empty one leaves the prior N(0, I).
+    pub(super) fn read(&self, sets: &[&Observed]) -> Result<Reading> {
         let k = self.config.latent_dim;
         let pooled = match &self.elements {
             Elements::Table(table) => self.sum(table, sets)?.silu()?,
@@ -78,17 +88,16 @@ impl Posterior {
         };
         let sizes: Vec<f32> = sets.iter().map(|set| (set.count.max(1) as f32).ln() - 4.0).collect();
         let sizes = Tensor::from_vec(sizes, (sets.len(), 1), &Device::Cpu)?;
-        let mut out = Tensor::cat(&[&pooled, &sizes], 1)?;
-        for (number, layer) in self.head.iter().enumerate() {
-            out = layer.forward(&if number == 0 { out } else { out.silu()? })?;
-        }
-        // An empty context says nothing: μ = 0, σ = 1.
-        let told: Vec<f32> = sets.iter().map(|set| f32::from(u8::from(set.count > 0))).collect();
-        let told = Tensor::from_vec(told, (sets.len(), 1), &Device::Cpu)?;
-        let out = out.broadcast_mul(&told)?;
-        // σ between e⁻⁶ and e²: a spike or a plain would stop all learning.
-        let log_std_dev = out.narrow(1, k, k)?.clamp(-6.0_f32, 2.0_f32)?;
-        Ok(Gaussians { mean: out.narrow(1, 0, k)?, log_std_dev })
+        let pooled = Tensor::cat(&[&pooled, &sizes], 1)?;
+        // An empty context says nothing: h = 0, μ = 0, σ = 1.
+        let told = has_elements(sets)?;
+        let out = dense(&self.head, pooled.clone())?.broadcast_mul(&told)?;
+        let (low, high) = LOG_STD_DEV;
+        let law = Gaussians {
+            mean: out.narrow(1, 0, k)?,
+            log_std_dev: out.narrow(1, k, k)?.clamp(low, high)?,
+        };
+        Ok(Reading { pooled: pooled.broadcast_mul(&told)?, law })
     }
 
     fn sum(&self, table: &Linear, sets: &[&Observed]) -> Result<Tensor> {
@@ -137,4 +146,19 @@ impl Posterior {
         let parts = config.pooling.poolings().iter().map(|&pooling| module.pool(&batch, pooling));
         Ok(Tensor::cat(&parts.collect::<Result<Vec<_>>>()?, 1)?)
     }
+}
+
+/// 1 for sets with elements and 0 for those without, `[sets, 1]`.
+pub(super) fn has_elements(sets: &[&Observed]) -> Result<Tensor> {
+    let told: Vec<f32> = sets.iter().map(|set| f32::from(u8::from(set.count > 0))).collect();
+    Ok(Tensor::from_vec(told, (sets.len(), 1), &Device::Cpu)?)
+}
+
+/// Linear layers with SiLU between them.
+pub(super) fn dense(layers: &[Linear], input: Tensor) -> Result<Tensor> {
+    let mut out = input;
+    for (number, layer) in layers.iter().enumerate() {
+        out = layer.forward(&if number == 0 { out } else { out.silu()? })?;
+    }
+    Ok(out)
 }

@@ -1,10 +1,12 @@
 //! Predictions given a context: exact masses, means and draws of every symbol, draw by draw of θ.
 
-use candle_core::Tensor;
+use candle_core::{Device, Tensor};
+use rayon::prelude::*;
 
 use super::DiscreteProcess;
 use super::energy::Targets;
 use super::observed::{Elements, Observed, places};
+use super::posterior::{Reading, has_elements};
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{Hypotheses, LatentProcess, LogDensity, Predictive, Process};
 use crate::rng::Stream;
@@ -51,15 +53,15 @@ impl DiscreteProcess {
     pub fn predict(&self, context: &IndexedSet) -> Result<DiscretePredictive<'_>> {
         check_dimensions("context", context, 2, self.config.channels)?;
         let context = Observed::new(&self.config, context)?;
-        let posterior = self.posterior.encode(&[&context])?;
+        let Reading { pooled, law } = self.posterior.read(&[&context])?;
         let row = |tensor: &Tensor| -> Result<Vec<f32>> { Ok(tensor.flatten_all()?.to_vec1()?) };
-        let (mean, log_std_dev) = (row(&posterior.mean)?, row(&posterior.log_std_dev)?);
+        let (mean, log_std_dev) = (row(&law.mean)?, row(&law.log_std_dev)?);
         let context = match self.config.mode {
             crate::process::TrainingMode::Predictive => context,
             // As in training, only θ knows the context.
             crate::process::TrainingMode::FullSet => Observed::nothing(&self.config),
         };
-        Ok(DiscretePredictive { process: self, context, mean, log_std_dev })
+        Ok(DiscretePredictive { process: self, context, pooled, mean, log_std_dev })
     }
 }
 
@@ -67,7 +69,10 @@ impl DiscreteProcess {
 #[derive(Debug)]
 pub struct DiscretePredictive<'a> {
     process: &'a DiscreteProcess,
+    /// What targets see of the context.
     context: Observed,
+    /// h of the context, `[1, num_pooled]`.
+    pooled: Tensor,
     mean: Vec<f32>,
     log_std_dev: Vec<f32>,
 }
@@ -91,8 +96,8 @@ pub enum Rendering {
 }
 
 impl DiscretePredictive<'_> {
-    /// `[count, k]` draws of θ.
-    fn thetas(&self, count: usize, stream: Stream) -> Vec<f32> {
+    /// `count` draws of the latents.
+    fn latents(&self, count: usize, stream: Stream) -> Result<Latents> {
         let mut thetas = vec![0.0; count * self.mean.len()];
         stream.fill_normal(0, 0, &mut thetas);
         for theta in thetas.chunks_exact_mut(self.mean.len()) {
@@ -102,35 +107,54 @@ impl DiscretePredictive<'_> {
                 *theta = mean + log_std_dev.exp() * *theta;
             }
         }
-        thetas
+        let thetas = Tensor::from_vec(thetas, (count, self.mean.len()), &Device::Cpu)?;
+        let pooled = self.pooled.broadcast_as((count, self.pooled.dim(1)?))?.contiguous()?;
+        let codes = match &self.process.local {
+            Some(local) => Some(local.encode(&thetas, &pooled)?.draw(stream.child(1))?),
+            None => None,
+        };
+        Ok(Latents { thetas, codes })
     }
 
-    /// Calls `work` with the rows of `places` repeated for a few draws at a time, the draws' θ and
-    /// the number of the first draw.
+    /// Calls `work` with the rows of `places` for a few draws at a time, the draws' θ and the
+    /// number of the first draw.
     fn visit(
         &self,
         places: &[usize],
-        thetas: &[f32],
+        latents: &Latents,
         mut work: impl FnMut(&Targets<'_>, &[f32], usize) -> Result<()>,
     ) -> Result<()> {
-        let surroundings = &self.process.surroundings;
+        let DiscreteProcess { surroundings, attention, canvas, .. } = self.process;
         let mut rows = surroundings.rows(&self.context, places);
         let mut num_features = surroundings.num_features();
-        if let Some(attention) = &self.process.attention {
-            let found = attention.look(&[&self.context], &[places])?.to_vec2::<f32>()?;
-            let seen = rows.chunks_exact(num_features).zip(&found);
-            rows = seen.flat_map(|(row, found)| row.iter().chain(found)).copied().collect();
+        if let Some(attention) = attention {
+            let found = attention.look(&[&self.context], &[places])?.flatten_all()?;
+            rows = beside(&rows, &found.to_vec1()?, places.len());
             num_features += self.process.config.num_attended();
         }
+        // Where the context is hidden from targets, the canvas does not show it either.
+        let seen = self.pooled.broadcast_mul(&has_elements(&[&self.context])?)?;
+        let count = latents.thetas.dim(0)?;
         let per_chunk = (ROWS / places.len()).max(1);
-        let chunks = thetas.chunks(per_chunk * self.mean.len());
-        for (chunk, thetas) in chunks.enumerate() {
-            let count = thetas.len() / self.mean.len();
-            let repeated = rows.repeat(count);
+        for first in (0..count).step_by(per_chunk) {
+            let count = per_chunk.min(count - first);
+            let theta = latents.thetas.narrow(0, first, count)?;
+            let codes = match &latents.codes {
+                Some(codes) => Some(codes.narrow(0, first, count)?),
+                None => None,
+            };
+            let pooled = seen.broadcast_as((count, seen.dim(1)?))?.contiguous()?;
+            let painted = canvas.read(&theta, &pooled, codes.as_ref(), &vec![places; count])?;
+            let mut repeated = rows.repeat(count);
+            if let Some(painted) = painted {
+                let numbers = painted.flatten_all()?.to_vec1()?;
+                repeated = beside(&repeated, &numbers, count * places.len());
+            }
+            let num_features = num_features + self.process.config.num_painted();
             let offsets = SetOffsets::uniform(count, places.len())?;
             let targets =
                 Targets { rows: &repeated, num_features, attended: None, offsets: &offsets };
-            work(&targets, thetas, chunk * per_chunk)?;
+            work(&targets, &theta.flatten_all()?.to_vec1::<f32>()?, first)?;
         }
         Ok(())
     }
@@ -146,26 +170,32 @@ impl DiscretePredictive<'_> {
         let (channels, levels) = (config.channels, config.levels);
         let mut log_mass = vec![0.0; count * m];
         let mut mean = vec![0.0; count * m * channels];
-        self.visit(&places, &self.thetas(count, stream), |targets, thetas, first| {
+        let values = self.values();
+        self.visit(&places, &self.latents(count, stream)?, |targets, thetas, first| {
             let energy = &self.process.energy;
+            let (start, rows) = (first * m, targets.offsets.num_elements());
             for channel in 0..channels {
                 let told = |row: usize, c: usize| config.value(symbols[(row % m) * channels + c]);
                 let shares = energy.shares(channel, targets, thetas, told)?;
-                for (row, law) in shares.chunks_exact(levels).enumerate() {
-                    let symbol = symbols[(row % m) * channels + channel] as usize;
-                    log_mass[first * m + row] += f64::from(law[symbol].max(f32::MIN_POSITIVE)).ln();
-                }
+                let laws = shares.par_chunks_exact(levels).enumerate();
+                log_mass[start..start + rows].par_iter_mut().zip(laws).for_each(
+                    |(log_mass, (row, law))| {
+                        let symbol = symbols[(row % m) * channels + channel] as usize;
+                        *log_mass += f64::from(law[symbol].max(f32::MIN_POSITIVE)).ln();
+                    },
+                );
                 // The means of later channels follow the means of earlier ones.
                 let shares = if channel == 0 {
                     shares
                 } else {
                     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-                    let told = |row: usize, c: usize| mean[(first * m + row) * channels + c] as f32;
+                    let told = |row: usize, c: usize| mean[(start + row) * channels + c] as f32;
                     energy.shares(channel, targets, thetas, told)?
                 };
-                for (row, law) in shares.chunks_exact(levels).enumerate() {
-                    mean[(first * m + row) * channels + channel] = self.expected(law);
-                }
+                mean[start * channels..(start + rows) * channels]
+                    .par_chunks_exact_mut(channels)
+                    .zip(shares.par_chunks_exact(levels))
+                    .for_each(|(mean, law)| mean[channel] = expected(law, &values));
             }
             Ok(())
         })?;
@@ -195,9 +225,10 @@ impl DiscretePredictive<'_> {
         let (channels, levels) = (config.channels, config.levels);
         let mut values = vec![0.0; count * m * channels];
         let mut log_mass = vec![0.0; count * m];
+        let levels_values = self.values();
         let mut uniforms = vec![0.0; count * m * channels];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
-        self.visit(&places, &self.thetas(count, stream.child(0)), |targets, thetas, first| {
+        self.visit(&places, &self.latents(count, stream.child(0))?, |targets, thetas, first| {
             for channel in 0..channels {
                 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
                 let told = |row: usize, c: usize| values[(first * m + row) * channels + c] as f32;
@@ -210,7 +241,7 @@ impl DiscretePredictive<'_> {
                             (f64::from(config.value(symbol)), symbol)
                         }
                         Rendering::Mean => {
-                            let mean = self.expected(law);
+                            let mean = expected(law, &levels_values);
                             (mean, config.symbol(mean.clamp(-1.0, 1.0))?)
                         }
                     };
@@ -224,11 +255,36 @@ impl DiscretePredictive<'_> {
         Ok(Rendered { values, log_mass })
     }
 
-    /// Σ_k p(k) x_k.
-    fn expected(&self, law: &[f32]) -> f64 {
+    /// The values of all symbols.
+    fn values(&self) -> Vec<f64> {
         let config = &self.process.config;
-        (0_u32..).zip(law).map(|(k, &share)| f64::from(share) * f64::from(config.value(k))).sum()
+        let symbols = 0..u32::try_from(config.levels).unwrap_or(0);
+        symbols.map(|symbol| f64::from(config.value(symbol))).collect()
     }
+}
+
+/// Σ_k p(k) x_k.
+fn expected(law: &[f32], values: &[f64]) -> f64 {
+    law.iter().zip(values).map(|(&share, value)| f64::from(share) * value).sum()
+}
+
+/// Draws of the latents of one set.
+struct Latents {
+    /// `[count, k]`.
+    thetas: Tensor,
+    /// Of the second level, `[count, numbers]`.
+    codes: Option<Tensor>,
+}
+
+/// `[n, a]` and `[n, b]` as `[n, a + b]`.
+fn beside(left: &[f32], right: &[f32], n: usize) -> Vec<f32> {
+    let (a, b) = (left.len() / n, right.len() / n);
+    let mut rows = Vec::with_capacity(left.len() + right.len());
+    for (left, right) in left.chunks_exact(a).zip(right.chunks_exact(b)) {
+        rows.extend_from_slice(left);
+        rows.extend_from_slice(right);
+    }
+    rows
 }
 
 /// The symbol at which the summed shares pass `uniform`.

@@ -39,7 +39,8 @@ impl EnergyBasedProcess {
         for round in 0..config.updates_per_step {
             let stream = step.stream.child(100 + round as u64);
             let energy = (&self.energy, &calibrated);
-            let draws = sampler.draw(energy, targets, &theta, config.num_draws, stream)?;
+            let draws =
+                sampler.draw(energy, targets, &theta, (config.num_draws, Mode::Train), stream)?;
             let f = values_at(&self.energy, targets, &draws.values, &theta, &parameters)?;
             let entropy_part = (draws.log_density.mean_all()? * self.config.temperature)?;
             let loss = (entropy_part - f.mean_all()?)?;
@@ -61,8 +62,13 @@ impl EnergyBasedProcess {
         let calibrated = self.energy.calibrated(&parameters.detach())?.detach();
         let num_draws = self.config.sampler.num_draws;
         let energy = (&self.energy, &calibrated);
-        let draws =
-            sampler.draw(energy, targets, &theta.detach(), num_draws, step.stream.child(1))?;
+        let draws = sampler.draw(
+            energy,
+            targets,
+            &theta.detach(),
+            (num_draws, Mode::Train),
+            step.stream.child(1),
+        )?;
         let draws = draws.values.detach();
         let fake = values_at(&self.energy, targets, &draws, theta, parameters)?;
         let real = self.energy.module.values(&TensorBatch {

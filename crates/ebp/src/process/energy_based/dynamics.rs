@@ -263,8 +263,9 @@ mod tests {
             let theta = Tensor::zeros((1, config.latent_dim), DType::F32, &Device::Cpu).unwrap();
             let count = 20_000;
             let stream = Stream::new(2, "draws");
-            let draws =
-                sampler.draw((&energy, &calibrated), &targets, &theta, count, stream).unwrap();
+            let draws = sampler
+                .draw((&energy, &calibrated), &targets, &theta, (count, Mode::Evaluate), stream)
+                .unwrap();
             let log_potential = |values: &Tensor, count: usize| {
                 let locations = targets.repeated_locations(count).unwrap();
                 let offsets = targets.repeated_offsets(count).unwrap();

@@ -13,7 +13,7 @@ use super::EnergyBasedProcess;
 use super::config::Proposal;
 use super::proposal::stratified;
 use super::targets::Targets;
-use crate::nn::{TensorBatch, TensorCandidates};
+use crate::nn::{Mode, TensorBatch, TensorCandidates};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -108,7 +108,7 @@ impl EnergyBasedProcess {
             return Err(Error::invalid("proposal", "stratified without a sampler", "sampler"));
         };
         let energy = (&self.energy, &parameters.detach());
-        let draws = sampler.draw(energy, targets, &theta.detach(), count, stream)?;
+        let draws = sampler.draw(energy, targets, &theta.detach(), (count, Mode::Train), stream)?;
         let (n, dims) = (targets.offsets.num_elements(), self.config.value_dim);
         let values = draws.values.detach();
         let (low, high) = self.config.value_domain;

@@ -14,6 +14,7 @@ mod config;
 pub(super) mod dynamics;
 pub(super) mod energy;
 mod features;
+mod fill;
 mod hypotheses;
 mod importance;
 pub(super) mod latent;
@@ -39,6 +40,7 @@ use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_pa
 use crate::point::PointBackend;
 
 pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
+pub use fill::FillSettings;
 pub use predict::{EnergyBasedPredictive, PredictionRule};
 pub use sampler_config::{Dynamics, SamplerConfig};
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::SamplerKind;
 use crate::{Error, Result};
 
 /// What moves a draw after the planar flow, along the gradient of the log density f/τ. Every kind
@@ -19,15 +20,25 @@ pub enum Dynamics {
     GeneralizedHamiltonian,
 }
 
-/// Settings of the learned sampler: a hypernetwork, the planar flow it writes, and dynamics.
+/// Settings of the learned sampler: a planar flow that a hypernetwork writes or a block LSTM, and
+/// dynamics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SamplerConfig {
+    /// What draws first.
+    pub kind: SamplerKind,
     /// Planar layers (10 in the paper).
     pub num_layers: usize,
     /// Hidden widths of the hypernetwork that writes them.
     pub hyper_widths: Vec<usize>,
-    /// What follows the flow.
+    /// k, elements of a block of the LSTM, in the order of the targets: a picture's row in the
+    /// paper.
+    pub block_elements: usize,
+    /// Widths of the network between LSTM and a block's elements.
+    pub block_widths: Vec<usize>,
+    /// Width of the LSTM.
+    pub block_state: usize,
+    /// What follows.
     pub dynamics: Dynamics,
     /// T, how many steps of it.
     pub num_dynamics_steps: usize,
@@ -51,8 +62,12 @@ pub struct SamplerConfig {
 impl Default for SamplerConfig {
     fn default() -> Self {
         Self {
+            kind: SamplerKind::Flow,
             num_layers: 16,
             hyper_widths: vec![256, 256],
+            block_elements: 28,
+            block_widths: vec![64, 128, 512],
+            block_state: 256,
             dynamics: Dynamics::None,
             num_dynamics_steps: 5,
             step_size: 0.005,
@@ -70,6 +85,9 @@ impl SamplerConfig {
     pub(super) fn check(&self) -> Result<()> {
         for (field, found) in [
             ("sampler.num_layers", self.num_layers),
+            ("sampler.block_elements", self.block_elements),
+            ("sampler.block_widths", self.block_widths.len()),
+            ("sampler.block_state", self.block_state),
             ("sampler.num_dynamics_steps", self.num_dynamics_steps),
             ("sampler.updates_per_step", self.updates_per_step),
             ("sampler.num_draws", self.num_draws),

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::denoise::MOST_DIMENSIONS;
-use super::sampler_config::{CloudSamplerConfig, SamplerKind};
+use super::sampler_config::CloudSamplerConfig;
 use crate::point::{Activation, ContextAt, MlpConfig};
-use crate::process::Dynamics;
+use crate::process::{Dynamics, SamplerKind};
 use crate::{Error, Result};
 
 /// How the gradient of log Z is estimated; every result is labelled with it.

@@ -42,7 +42,7 @@ impl FlowGenerator {
 }
 
 /// Linear layers for ReLU between them.
-pub(super) fn stack(
+pub(in crate::process) fn stack(
     group: &Parameters,
     inputs: usize,
     hidden: &[usize],
@@ -57,7 +57,7 @@ pub(super) fn stack(
 }
 
 /// Through the layers, with ReLU between them.
-pub(super) fn forward(layers: &[Linear], input: &Tensor) -> Result<Tensor> {
+pub(in crate::process) fn forward(layers: &[Linear], input: &Tensor) -> Result<Tensor> {
     let mut out = input.clone();
     for (number, layer) in layers.iter().enumerate() {
         out = layer.forward(&if number == 0 { out } else { out.relu()? })?;

@@ -14,7 +14,6 @@
 
 mod ade;
 mod batch;
-mod block;
 mod codes;
 mod config;
 mod denoise;
@@ -51,7 +50,9 @@ pub use config::{
 };
 pub use denoise::DenoiseSettings;
 pub use points::{DrawReport, DrawSettings, PointMethod, PointStart};
-pub use sampler_config::{CloudSamplerConfig, NoiseSchedule, SamplerKind};
+pub use sampler_config::{CloudSamplerConfig, NoiseSchedule};
+
+pub(super) use flow::{forward, stack};
 pub use score::SetScore;
 
 /// An energy-based process over sets of points, with its optimiser.

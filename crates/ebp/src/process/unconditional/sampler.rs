@@ -1,4 +1,4 @@
-//! The learned sampler q(x | θ): a generator (`flow.rs`, `block.rs`), then dynamics along ∇u.
+//! The learned sampler q(x | θ): a generator (`flow.rs`, `process/block.rs`), then dynamics along ∇u.
 //!
 //! For Langevin steps with constant noise and for Hamiltonian ones the draws carry L with
 //! E exp(u(x) − L) = Z (see the dynamics of the conditional process). Where the noise is annealed
@@ -6,15 +6,15 @@
 
 use candle_core::{Tensor, Var};
 
-use super::block::BlockGenerator;
 use super::config::UnconditionalConfig;
 use super::flow::FlowGenerator;
-use super::sampler_config::{CloudSamplerConfig, NoiseSchedule, SamplerKind};
+use super::sampler_config::{CloudSamplerConfig, NoiseSchedule};
 use crate::nn::{Initialiser, LangevinSettings, Mode, Parameters, TensorBatch};
 use crate::point::{Clip, Motion};
+use crate::process::block::{BlockGenerator, BlockParts};
 use crate::process::energy_based::dynamics::{DynamicsLayers, Surroundings};
 use crate::process::energy_based::energy::Energy;
-use crate::process::{Dynamics, SamplerConfig};
+use crate::process::{Dynamics, SamplerConfig, SamplerKind};
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
@@ -56,7 +56,15 @@ impl CloudSampler {
         let generator = match sampler.kind {
             SamplerKind::Flow => Generator::Flow(FlowGenerator::new(config, &group.group("flow"))?),
             SamplerKind::Block => {
-                Generator::Block(Box::new(BlockGenerator::new(config, &group.group("block"))?))
+                let parts = BlockParts {
+                    value_dim: config.value_dim,
+                    location_dim: 0,
+                    latent_dim: config.latent_dim,
+                    block_elements: sampler.block_points,
+                    widths: &sampler.block_widths,
+                    state: sampler.block_state,
+                };
+                Generator::Block(Box::new(BlockGenerator::new(&parts, &group.group("block"))?))
             }
         };
         let dynamics = group.group("dynamics");
@@ -102,7 +110,12 @@ impl CloudSampler {
     ) -> Result<CloudDraws> {
         let (values, log_density) = match &self.generator {
             Generator::Flow(flow) => flow.draw(theta, count, stream.child(0))?,
-            Generator::Block(block) => block.draw(theta, count, mode, stream.child(0))?,
+            Generator::Block(block) => {
+                let num_blocks = count.div_ceil(block.block_elements());
+                let (values, log_density) =
+                    block.draw(theta, None, num_blocks, mode, stream.child(0))?;
+                (values.flatten(0, 1)?, log_density.flatten_all()?)
+            }
         };
         let num_sets = theta.dim(0)?;
         let offsets = SetOffsets::uniform(num_sets, values.dim(0)? / num_sets)?;

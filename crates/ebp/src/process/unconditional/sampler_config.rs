@@ -2,18 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::Dynamics;
+use crate::process::{Dynamics, SamplerKind};
 use crate::{Error, Result};
-
-/// What draws a cloud before the dynamics move it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SamplerKind {
-    /// Every point for itself, by a planar flow that θ writes: exact density, any n, exchangeable.
-    Flow,
-    /// Blocks of points one after the other, by an LSTM (the paper). Not exchangeable.
-    Block,
-}
 
 /// How the noise of Langevin steps changes from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! of completions that it has not seen).
 
 mod data;
+mod figure;
 mod model;
 mod outcome;
 mod settings;
@@ -16,8 +17,9 @@ use ebp::rng::Stream;
 use ebp::train::{Evaluation, Pictures, Step};
 
 pub(crate) use self::data::PictureData;
-pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, new_model};
-pub(crate) use self::outcome::{Jury, Outcome, completion_mosaic, filled, score_table, shaded};
+pub(crate) use self::figure::{completion_mosaic, filled, shaded};
+pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, TrainedProcess, new_model};
+pub(crate) use self::outcome::{Jury, Outcome, Training, score_table};
 pub(crate) use self::settings::{ProcessName, Settings, preset_settings};
 use super::{TrainArguments, directory};
 use crate::config::Layers;
@@ -62,14 +64,14 @@ pub(super) fn run(
             shown: ["bits", "kl", "active_units", "held_out_bits"].map(Into::into).to_vec(),
             is_quiet: arguments.quiet,
         };
-        let num_steps = run_training(&mut model, plan)?;
-        let seconds = started.elapsed().as_secs_f64();
+        let steps = run_training(&mut model, plan)?;
+        let training = Training { steps, seconds: started.elapsed().as_secs_f64() };
         let mut process = model.into_process();
         process.use_average()?;
         let jury = Jury::train(&settings.evaluation, &data)?;
-        let outcome = Outcome::new(process.as_ref(), &settings, &data, jury.as_ref(), seconds)?;
-        let path = outcome::draw(process.as_ref(), &settings, &data, &directory)?;
-        outcome.print(num_steps, &directory, &path, arguments.json)
+        let outcome = Outcome::new(process.as_ref(), &settings, &data, jury.as_ref(), training)?;
+        let path = figure::draw(process.as_ref(), &settings.evaluation, &data.test, &directory)?;
+        outcome.print(&directory, &path, arguments.json)
     })
 }
 

@@ -10,7 +10,8 @@ use ebp::process::neural::{
     AttentionConfig, Deterministic, LatentConfig, NeuralProcess, NeuralProcessConfig,
 };
 use ebp::process::{
-    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess, Learner,
+    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess,
+    Learner, SamplerKind,
 };
 use ebp::train::{PictureTaskConfig, Pictures};
 use miette::miette;
@@ -65,6 +66,22 @@ pub(crate) fn new_exact(settings: &Settings, size: Size) -> Result<DiscreteProce
     Ok(DiscreteProcess::new(config, settings.seed, device::open()?.backend)?)
 }
 
+/// The untrained energy-based process with a network over (x, t).
+fn new_element(settings: &Settings, size: Size) -> Result<EnergyBasedProcess, Failure> {
+    let config = EnergyBasedConfig {
+        location_dim: 2,
+        value_dim: size.channels,
+        // The nodes of the quadrature are then the middles of the 256 levels.
+        value_domain: (-1.0, 1.0),
+        estimator: match settings.process {
+            ProcessName::Ade => Estimator::Ade,
+            _ => Estimator::Importance,
+        },
+        ..settings.element_model.clone()
+    };
+    Ok(EnergyBasedProcess::new(config, settings.seed, device::open()?.backend)?)
+}
+
 /// The untrained process that the settings describe.
 pub(crate) fn new_process(
     settings: &Settings,
@@ -73,23 +90,7 @@ pub(crate) fn new_process(
     let mut config = match settings.process {
         ProcessName::Exact => return Ok(Box::new(new_exact(settings, size)?)),
         ProcessName::Importance | ProcessName::Ade => {
-            let estimator = match settings.process {
-                ProcessName::Ade => Estimator::Ade,
-                _ => Estimator::Importance,
-            };
-            let config = EnergyBasedConfig {
-                location_dim: 2,
-                value_dim: size.channels,
-                // The nodes of the quadrature are then the middles of the 256 levels.
-                value_domain: (-1.0, 1.0),
-                estimator,
-                ..settings.element_model.clone()
-            };
-            return Ok(Box::new(EnergyBasedProcess::new(
-                config,
-                settings.seed,
-                device::open()?.backend,
-            )?));
+            return Ok(Box::new(new_element(settings, size)?));
         }
         ProcessName::Cnp => NeuralProcessConfig::conditional(),
         ProcessName::Np => NeuralProcessConfig::latent(),
@@ -117,18 +118,30 @@ pub(crate) fn new_model(
     data: &PictureData,
 ) -> Result<Pictures<dyn PictureProcess>, Failure> {
     let process = new_process(settings, Size::of(&data.training))?;
+    let draws_rows = settings.process == ProcessName::Ade
+        && settings.element_model.sampler.kind == SamplerKind::Block;
+    // Blocks of an LSTM are rows where all unknown pixels are asked for, in their order.
     let max_target = match settings.process {
         ProcessName::Exact => settings.tasks.max_target,
+        _ if draws_rows => settings.tasks.max_target,
         _ => settings.rival.max_target,
     };
     let tasks = PictureTaskConfig { max_target, ..settings.tasks };
     Ok(Pictures::new(process, Arc::clone(&data.training), tasks)?)
 }
 
+/// An energy-based process that completes pictures.
+pub(crate) enum TrainedProcess {
+    /// Over a finite alphabet.
+    Exact(Box<DiscreteProcess>),
+    /// With a network over (x, t).
+    Element(Box<EnergyBasedProcess>),
+}
+
 /// A trained energy-based process of pictures, as its folder keeps it.
 pub(crate) struct TrainedPictures {
     /// The process, predicting with its averages.
-    pub(crate) process: DiscreteProcess,
+    pub(crate) process: TrainedProcess,
     pub(crate) size: Size,
     /// After how many steps.
     pub(crate) step: u64,
@@ -156,16 +169,28 @@ impl TrainedPictures {
         else {
             return Err(not_a_run());
         };
-        if settings.process != ProcessName::Exact {
-            return Err(Failure::Usage(miette!(
-                "the model in `{}` is a {}; only energy-based ones complete pictures",
-                directory.display(),
-                settings.process.name()
-            )));
-        }
-        let mut process = new_exact(&settings, size)?;
-        process.restore(&loaded.checkpoint.state)?;
-        process.use_average()?;
+        let state = &loaded.checkpoint.state;
+        let process = match settings.process {
+            ProcessName::Exact => {
+                let mut process = Box::new(new_exact(&settings, size)?);
+                process.restore(state)?;
+                process.use_average()?;
+                TrainedProcess::Exact(process)
+            }
+            ProcessName::Importance | ProcessName::Ade => {
+                let mut process = Box::new(new_element(&settings, size)?);
+                process.restore(state)?;
+                process.use_average()?;
+                TrainedProcess::Element(process)
+            }
+            rival => {
+                return Err(Failure::Usage(miette!(
+                    "the model in `{}` is a {}; only energy-based ones complete pictures",
+                    directory.display(),
+                    rival.name()
+                )));
+            }
+        };
         Ok(Self { process, size, step: meta.step })
     }
 }

@@ -1,16 +1,14 @@
 //! What a run makes of pictures that it has not seen: scores and a figure.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-
+use std::path::Path;
 use std::sync::Arc;
 
-use ebp::data::image::{Images, KnownPart};
+use ebp::data::image::KnownPart;
 use ebp::metric::completion::{
     Classifier, ClassifierConfig, CompletionScore, CompletionTask, Estimate, Judges,
     judge_completions,
 };
-use ebp::process::{LEVEL_CELL, LatentProcess, picture_task};
 use ebp::rng::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +18,7 @@ use super::settings::{EvaluationSettings, Settings};
 use crate::device;
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::mosaic::{Mosaic, Row, Thumbnail};
-use crate::picture::save;
 
-/// Pictures of the figure, and completions of each.
-const DRAWN_PICTURES: usize = 12;
-const DRAWN_COMPLETIONS: usize = 3;
 /// Seeds of the two classifiers.
 const WHOLE_SEED: u64 = 11;
 const PART_SEED: u64 = 12;
@@ -61,11 +54,19 @@ impl Jury {
     }
 }
 
+/// How a model came to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Training {
+    pub(crate) steps: u64,
+    pub(crate) seconds: f64,
+}
+
 /// Scores by what was given.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) model: String,
     /// Of training.
+    pub(crate) steps: u64,
     pub(crate) seconds: f64,
     pub(crate) num_pictures: usize,
     pub(crate) num_draws: usize,
@@ -79,7 +80,7 @@ impl Outcome {
         settings: &Settings,
         data: &PictureData,
         jury: Option<&Jury>,
-        seconds: f64,
+        training: Training,
     ) -> Result<Self, Failure> {
         let evaluation = &settings.evaluation;
         let mut scores = Vec::new();
@@ -102,7 +103,8 @@ impl Outcome {
         }
         Ok(Self {
             model: process.name().to_owned(),
-            seconds,
+            steps: training.steps,
+            seconds: training.seconds,
             num_pictures: evaluation.num_pictures.min(data.test.len()),
             num_draws: evaluation.num_draws,
             classifier_accuracy: jury.map(|jury| jury.accuracy),
@@ -112,7 +114,6 @@ impl Outcome {
 
     pub(super) fn print(
         &self,
-        steps: u64,
         directory: &Path,
         picture: &Path,
         is_json: bool,
@@ -121,14 +122,13 @@ impl Outcome {
             #[derive(Serialize)]
             struct WithFolder<'a> {
                 run: String,
-                steps: u64,
                 #[serde(flatten)]
                 outcome: &'a Outcome,
             }
             let run = directory.display().to_string();
-            return output::print_json(&WithFolder { run, steps, outcome: self });
+            return output::print_json(&WithFolder { run, outcome: self });
         }
-        let Self { model, seconds, num_pictures, num_draws, .. } = self;
+        let Self { model, steps, seconds, num_pictures, num_draws, .. } = self;
         let mut text = format!(
             "{model}, {steps} steps, {seconds:.1} s; {num_pictures} held-out pictures, {num_draws} \
              draws of the latent\n\n{}",
@@ -144,26 +144,18 @@ impl Outcome {
     }
 }
 
-/// Draws what is given, completions and originals; where it went.
-pub(super) fn draw(
-    process: &dyn LatentProcess,
-    settings: &Settings,
-    data: &PictureData,
-    directory: &Path,
-) -> Result<PathBuf, Failure> {
-    let folder = directory.join("plots");
-    std::fs::create_dir_all(&folder).map_err(|error| Failure::cannot("create", &folder, &error))?;
-    let path = folder.join("completions.png");
-    let mosaic = completion_mosaic(process, &data.test, &settings.evaluation.drawn)?;
-    save(&mosaic.draw(), &path)?;
-    Ok(path)
-}
-
 /// One row per model and known part.
 pub(crate) fn score_table(outcomes: &[Outcome]) -> String {
     let with_error = |found: Estimate| format!("{:.3} ± {:.3}", found.mean, found.stderr);
     let percent = |found: Option<Estimate>| {
         found.map_or_else(String::new, |found| format!("{:.1} %", 100.0 * found.mean))
+    };
+    // The agreement, and the share of pictures whose upper half decides.
+    let decided = |score: &CompletionScore| match (score.decided_agreement, score.decided) {
+        (Some(found), Some(share)) => {
+            format!("{:.1} % of {:.0} %", 100.0 * found.mean, 100.0 * share)
+        }
+        _ => String::new(),
     };
     let header = [
         "given",
@@ -194,83 +186,10 @@ pub(crate) fn score_table(outcomes: &[Outcome]) -> String {
                 format!("{:.4} ± {:.4}", score.best_error.mean, score.best_error.stderr),
                 format!("{:.4}", score.diversity.mean),
                 percent(score.agreement),
-                percent(score.decided_agreement),
+                decided(score),
                 kinds.map_or_else(String::new, |kinds| format!("{:.1}", kinds.mean)),
             ]);
         }
     }
     output::table(&rows)
-}
-
-/// For each part a group of rows: what is given, completions, and the originals at the end.
-pub(crate) fn completion_mosaic(
-    process: &dyn LatentProcess,
-    images: &Images,
-    parts: &[String],
-) -> Result<Mosaic, Failure> {
-    let count = DRAWN_PICTURES.min(images.len());
-    let (width, channels) = (images.width, images.channels);
-    let mut mosaic = Mosaic::default();
-    for name in parts {
-        let part = KnownPart::parse(name)?;
-        let mut given = Vec::new();
-        let mut completions = vec![Vec::new(); DRAWN_COMPLETIONS];
-        for index in 0..count {
-            let stream = Stream::new(0, "figure").child(index as u64);
-            let mask = part.mask(width, images.height, stream.child(0));
-            let task = picture_task(images, index, &mask, stream.child(1))?;
-            let found = process.hypotheses(
-                &task.context,
-                &task.target,
-                LEVEL_CELL,
-                DRAWN_COMPLETIONS,
-                stream.child(2),
-            )?;
-            given.push(shaded(images.image(index), &mask, width, channels));
-            let numbers = task.target.len() * channels;
-            for (row, means) in completions.iter_mut().zip(found.mean.chunks_exact(numbers)) {
-                let levels = filled(images.image(index), &mask, channels, means);
-                row.push(Thumbnail::new(width, channels, &levels));
-            }
-        }
-        let title = match part {
-            KnownPart::Random(count) => format!("{count} random pixels given"),
-            KnownPart::AroundHole(side) => format!("all but a square of {side} given"),
-            _ => format!("{name} half given"),
-        };
-        let mut rows = vec![Row { label: "given".into(), pictures: given }];
-        rows.extend(
-            (1_usize..)
-                .zip(completions)
-                .map(|(number, pictures)| Row { label: format!("completion {number}"), pictures }),
-        );
-        mosaic.groups.push((title, rows));
-    }
-    let originals = (0..count).map(|index| Thumbnail::new(width, channels, images.image(index)));
-    let row = Row { label: "original".into(), pictures: originals.collect() };
-    mosaic.groups.push((String::new(), vec![row]));
-    Ok(mosaic)
-}
-
-/// A picture whose unknown pixels are grey-blue, as no grey or face is.
-pub(crate) fn shaded(levels: &[u8], mask: &[bool], width: usize, channels: usize) -> Thumbnail {
-    let mut picture = Thumbnail::new(width, channels, levels);
-    for (pixel, _) in picture.pixels.iter_mut().zip(mask).filter(|(_, known)| !**known) {
-        *pixel = [96, 112, 144];
-    }
-    picture
-}
-
-/// The known levels, and the unknown ones from values on [−1, 1].
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a level")]
-pub(crate) fn filled(known: &[u8], mask: &[bool], channels: usize, values: &[f64]) -> Vec<u8> {
-    let mut values = values.iter();
-    let level = |value: f64| (128.0 * (value + 1.0)).floor().clamp(0.0, 255.0) as u8;
-    known
-        .iter()
-        .enumerate()
-        .map(|(at, &known)| {
-            if mask[at / channels] { known } else { values.next().map_or(0, |&value| level(value)) }
-        })
-        .collect()
 }

@@ -91,8 +91,10 @@ pub(crate) struct EvaluationSettings {
     pub(crate) num_draws: usize,
     /// What is given: a number of random pixels, `top`, `bottom`, `left`, `right`, `hole-SIDE`.
     pub(crate) parts: Vec<String>,
-    /// Which of them are drawn, each with the pictures given and two completions.
+    /// Which of them are drawn, each with what is given and three completions.
     pub(crate) drawn: Vec<String>,
+    /// What the columns of the figure are.
+    pub(crate) columns: FigureColumns,
     /// Whether a classifier is trained on labelled pictures to say what completions show.
     pub(crate) classifies: bool,
 }
@@ -106,9 +108,20 @@ impl Default for EvaluationSettings {
             num_draws: 20,
             parts: words(&["10", "50", "100", "300", "top"]),
             drawn: words(&["10", "100", "top"]),
+            columns: FigureColumns::Pictures,
             classifies: true,
         }
     }
+}
+
+/// What stands side by side in a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FigureColumns {
+    /// Pictures, and below each what was made of it: the paper's figure of MNIST.
+    Pictures,
+    /// Known parts of one picture, from little to much: the paper's figure of `CelebA`.
+    Parts,
 }
 
 /// Where the pictures come from.
