@@ -8,7 +8,9 @@
 
 use std::time::Instant;
 
-use ebp::latent::{Codes, FlowConfig, FlowPrior, GaussianPrior, Prior, StandardPrior};
+use ebp::latent::{
+    Codes, FlowConfig, FlowPrior, GaussianPrior, KernelConfig, KernelPrior, Prior, StandardPrior,
+};
 use ebp::rng::Stream;
 
 const K: usize = 128;
@@ -44,12 +46,16 @@ fn main() -> ebp::Result<()> {
     let (flow, fit) = FlowPrior::fit(&known, &FlowConfig::default(), Stream::new(2, "prior"))?;
     let seconds = started.elapsed().as_secs_f64();
     println!("{seconds:.1} s, {fit:?}");
+    let started = Instant::now();
+    let (kernels, fit) =
+        KernelPrior::fit(&known, &KernelConfig::default(), Stream::new(2, "prior"))?;
+    println!("{:.1} s, {fit:?}", started.elapsed().as_secs_f64());
 
     let fresh = codes(1000, Stream::new(3, "fresh"));
     let noise = vec![0.3; fresh.len()];
     let rows: Vec<usize> = (0..1000).collect();
     let thetas = Codes::new(K, &fresh, Some(&noise))?.draw(&rows, Stream::new(4, "noise"));
-    let priors: [&dyn Prior; 3] = [&StandardPrior { dim: K }, &gaussian, &flow];
+    let priors: [&dyn Prior; 4] = [&StandardPrior { dim: K }, &gaussian, &flow, &kernels];
     for prior in priors {
         let all = prior.log_density(&thetas)?;
         let nll = -all.iter().sum::<f64>() / all.len() as f64;
