@@ -331,8 +331,8 @@ fn steps_with_known_elements_fixed_follow_the_law_given_them() {
         }
         let process = process(config);
         let context = IndexedSet::new(1, 1, vec![-0.5, 0.1, 0.9], vec![0.5, -0.5, 0.2]).unwrap();
-        let settings = FillSettings { num_steps: 150, step_size: 0.02, is_annealed: false };
-        let (count, stream) = (1500, Stream::new(4, "fill"));
+        let settings = FillSettings { num_steps: 100, step_size: 0.02, is_annealed: false };
+        let (count, stream) = (700, Stream::new(4, "fill"));
         let locations = [0.3, -1.2];
         let found = process.fill(&context, &locations, count, &settings, stream).unwrap();
         assert_eq!(found.len(), count * locations.len());
