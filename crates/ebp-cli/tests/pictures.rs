@@ -115,6 +115,8 @@ fn drawn_digits_become_a_model_that_completes_pictures() {
     assert_eq!(complete(&picture)["known_pixels"], 32);
 
     let refuse = |extra: &[&str]| refusal(folder, &[&["complete", "run"], extra].concat());
+    let steps = refuse(&["--image", "torn.png", "--langevin", "5"]);
+    assert!(steps.contains("`--langevin` is for models over (x, t)"), "{steps}");
     assert!(refuse(&["--image", "plain.png"]).contains("no transparent pixels"));
     let wrong = refuse(&["--image", "large.png", "--mask", "mask.png"]);
     assert!(wrong.contains("has 20 x 10 pixels, the model knows 8 x 8"), "{wrong}");
@@ -176,6 +178,62 @@ fn all_models_of_completion_are_trained_for_the_same_time_and_kept() {
     // The model of the experiment completes pictures.
     write_pictures(folder);
     good(folder, &["complete", "all/ebp-exact", "--image", "torn.png"]);
+    // A budget in place of steps; the plan is kept, so that the same steps are taken again.
+    let timed = with_tiny(&["reproduce", "completion", "-q", "--json", "--out", "timed"]);
+    let timed = [&timed[..], &["--models", "ebp-exact", "--seconds", "1"]].concat();
+    let report: Value = serde_json::from_str(&good(folder, &timed)).expect("JSON");
+    let steps = report["outcomes"][0]["steps"].as_u64().expect("a count");
+    fs::remove_file(folder.join("timed/ebp-exact.json")).expect("a file");
+    let again: Value = serde_json::from_str(&good(folder, &timed)).expect("JSON");
+    assert_eq!(again["outcomes"][0]["steps"].as_u64(), Some(steps));
+    assert_eq!(again["outcomes"][0]["scores"], report["outcomes"][0]["scores"]);
     let unknown = ["reproduce", "completion", "--models", "gan"];
     assert!(refusal(folder, &unknown).contains("there is no model `gan`"));
+}
+
+/// The other energy-based processes, with the row-wise sampler of the paper: trained, and asked with
+/// Langevin steps that leave the known pixels alone.
+#[test]
+fn models_over_values_and_places_complete_by_langevin_steps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write_pictures(folder);
+    for (process, extra) in [
+        ("importance", "element_model.proposal=around"),
+        ("ade", "element_model.sampler.kind=block"),
+    ] {
+        let setting = format!("process={process}");
+        let small = [
+            "element_model.encoder_widths=[8]",
+            "element_model.head_widths=[8]",
+            "element_model.energy_widths=[8]",
+            "element_model.latent_dim=2",
+            "element_model.sampler.hyper_widths=[8]",
+            "element_model.sampler.num_draws=2",
+            "element_model.sampler.block_elements=8",
+            "evaluation.parts=[\"10\"]",
+            "train.num_steps=3",
+            extra,
+            &setting,
+        ];
+        let settings = small.iter().flat_map(|setting| ["--set", setting]);
+        let mut arguments = with_tiny(&["train", "digits", "-q", "--out", process]);
+        arguments.extend(settings);
+        good(folder, &arguments);
+        for (name, how) in [("a", vec!["--langevin", "20"]), ("b", vec!["--grain"]), ("c", vec![])]
+        {
+            let mut arguments = vec!["complete", process, "--json", "-k", "2", "--out", name];
+            arguments.extend(["--image", "torn.png"].into_iter().chain(how));
+            let report: Value = serde_json::from_str(&good(folder, &arguments)).expect("JSON");
+            assert!(report["energy"].as_f64().is_some_and(f64::is_finite));
+            assert_eq!(report["missing_pixels"], 32);
+            let path = folder.join(name).join("completion-2.png");
+            let completed = image::open(path).expect("a picture").to_luma8();
+            for (x, y, pixel) in completed.enumerate_pixels().filter(|(x, _, _)| *x < 4) {
+                assert_eq!(pixel.0[0], if x == y { 255 } else { 0 }, "known pixels stay");
+            }
+        }
+        let rounds = ["complete", process, "--image", "torn.png", "--rounds", "2"];
+        assert!(refusal(folder, &rounds).contains("`--rounds` is for models with exact laws"));
+    }
 }

@@ -8,8 +8,9 @@ use ebp::IndexedSet;
 use ebp::nn::Step;
 use ebp::point::CpuBackend;
 use ebp::process::{
-    Dynamics, EnergyBasedConfig, EnergyBasedProcess, Estimator, Learner, PosteriorPooling,
-    PredictionRule, Predictive, Process, Proposal, SamplerConfig, Task, TrainingMode,
+    Dynamics, EnergyBasedConfig, EnergyBasedProcess, Estimator, FillSettings, LatentProcess,
+    Learner, PosteriorPooling, PredictionRule, Predictive, Process, Proposal, SamplerConfig,
+    SamplerKind, Task, TrainingMode,
 };
 use ebp::rng::Stream;
 
@@ -183,6 +184,14 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
         sampler: small_sampler(dynamics),
         ..base.clone()
     };
+    let block = |dynamics| {
+        let mut config = ade(dynamics);
+        // Blocks that do not divide the targets.
+        (config.sampler.kind, config.sampler.block_elements) = (SamplerKind::Block, 4);
+        config.sampler.block_widths = vec![8, 8];
+        config.sampler.block_state = 6;
+        config
+    };
     let configs = [
         EnergyBasedConfig { mode: TrainingMode::FullSet, ..base.clone() },
         EnergyBasedConfig { spectral_norm: true, temperature: 0.1, ..base.clone() },
@@ -190,6 +199,9 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
         ade(Dynamics::Langevin),
         ade(Dynamics::Hamiltonian),
         ade(Dynamics::GeneralizedHamiltonian),
+        block(Dynamics::None),
+        block(Dynamics::Langevin),
+        EnergyBasedConfig { proposal: Proposal::Around, ..base.clone() },
         EnergyBasedConfig {
             proposal: Proposal::Both,
             estimator: Estimator::Importance,
@@ -297,5 +309,56 @@ fn values_of_two_dimensions_are_normalised_within_the_stated_error() {
         let found = draws.chunks_exact(2).map(|x| x[axis]).sum::<f64>() / 4000.0;
         // A standard deviation of at most 3 over 4000 draws, four times; cells are 0.06 wide.
         assert!((found - mean).abs() < 4.0 * 3.0 / 4000_f64.sqrt() + 0.03, "{found} {mean}");
+    }
+}
+
+/// Langevin steps without annealing end in exp u: the mean of many short chains against the exact
+/// mean of the same law, θ included; from a learned sampler's draws and from noise.
+#[test]
+fn steps_with_known_elements_fixed_follow_the_law_given_them() {
+    let kinds = [None, Some(SamplerKind::Flow), Some(SamplerKind::Block)];
+    for kind in kinds {
+        let mut config = EnergyBasedConfig {
+            energy_widths: vec![16],
+            encoder_widths: vec![16],
+            value_domain: (-1.0, 1.0),
+            input_scale: 2.0,
+            ..EnergyBasedConfig::default()
+        };
+        if let Some(kind) = kind {
+            config.estimator = Estimator::Ade;
+            config.sampler = SamplerConfig { kind, ..small_sampler(Dynamics::None) };
+        }
+        let process = process(config);
+        let context = IndexedSet::new(1, 1, vec![-0.5, 0.1, 0.9], vec![0.5, -0.5, 0.2]).unwrap();
+        let settings = FillSettings { num_steps: 100, step_size: 0.02, is_annealed: false };
+        let (count, stream) = (700, Stream::new(4, "fill"));
+        let locations = [0.3, -1.2];
+        let found = process.fill(&context, &locations, count, &settings, stream).unwrap();
+        assert_eq!(found.len(), count * locations.len());
+        assert!(found.iter().all(|x| (-1.0..=1.0).contains(x)));
+        let asked = IndexedSet::new(1, 1, locations.to_vec(), vec![0.0; 2]).unwrap();
+        let cell = 2.0 / 256.0;
+        let exact = process.hypotheses(&context, &asked, cell, count, stream.child(9)).unwrap();
+        for place in 0..2 {
+            let moments = |values: &[f64]| {
+                let own: Vec<f64> = values.iter().skip(place).step_by(2).copied().collect();
+                let mean = own.iter().sum::<f64>() / count as f64;
+                let square: f64 = own.iter().map(|x| (x - mean).powi(2)).sum();
+                (mean, (square / count as f64 / count as f64).sqrt())
+            };
+            let ((drawn, error), (expected, other)) = (moments(&found), moments(&exact.mean));
+            let error = error.hypot(other);
+            // Steps of 0.02 are off by about as much as they are long.
+            assert!((drawn - expected).abs() < 4.0 * error + 0.02, "{kind:?}: {drawn} {expected}");
+        }
+        // Any number of known elements, in any order.
+        let nothing = IndexedSet::empty(1, 1).unwrap();
+        assert_eq!(process.fill(&nothing, &[0.0], 2, &settings, stream).unwrap().len(), 2);
+        let turned = context.select(&[2, 0, 1]);
+        let one = |set: &IndexedSet| process.fill(set, &[0.4], 1, &settings, stream).unwrap()[0];
+        assert!((one(&context) - one(&turned)).abs() < 1e-3);
+        let wrong = FillSettings { num_steps: 0, ..settings };
+        assert!(process.fill(&context, &[0.0], 1, &wrong, stream).is_err());
     }
 }

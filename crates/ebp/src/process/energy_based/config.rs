@@ -61,6 +61,9 @@ pub enum Proposal {
     Sampler,
     /// Half of each: two estimates of Z, averaged.
     Both,
+    /// Half in cells, half in Gaussians of three widths around the target's own value: a spike at
+    /// the data between two cells cannot hide. For values of several dimensions.
+    Around,
 }
 
 /// Settings of an [`EnergyBasedProcess`](super::EnergyBasedProcess).
@@ -216,7 +219,8 @@ impl EnergyBasedConfig {
 
     /// Whether there is a sampler to train.
     pub(super) fn has_sampler(&self) -> bool {
-        self.estimator == Estimator::Ade || self.proposal != Proposal::Stratified
+        self.estimator == Estimator::Ade
+            || matches!(self.proposal, Proposal::Sampler | Proposal::Both)
     }
 
     /// Numbers that describe a location to a network.

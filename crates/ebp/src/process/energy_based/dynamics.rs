@@ -211,17 +211,19 @@ mod tests {
     use crate::point::CpuBackend;
     use crate::process::energy_based::sampler::Sampler;
     use crate::process::energy_based::targets::Targets;
-    use crate::process::{EnergyBasedConfig, Estimator};
+    use crate::process::{EnergyBasedConfig, Estimator, SamplerKind};
 
     /// E exp(u − L) = Z whatever the sampler: with many draws the mean of the weights must meet
     /// the quadrature of exp u within four standard errors.
     #[test]
     fn the_tracked_density_makes_weights_that_average_to_the_partition_function() {
-        for dynamics in [
-            Dynamics::None,
-            Dynamics::Langevin,
-            Dynamics::Hamiltonian,
-            Dynamics::GeneralizedHamiltonian,
+        for (kind, dynamics) in [
+            (SamplerKind::Flow, Dynamics::None),
+            (SamplerKind::Flow, Dynamics::Langevin),
+            (SamplerKind::Flow, Dynamics::Hamiltonian),
+            (SamplerKind::Flow, Dynamics::GeneralizedHamiltonian),
+            (SamplerKind::Block, Dynamics::None),
+            (SamplerKind::Block, Dynamics::Hamiltonian),
         ] {
             let config = EnergyBasedConfig {
                 estimator: Estimator::Ade,
@@ -229,6 +231,10 @@ mod tests {
                 input_scale: 1.0,
                 temperature: 0.5,
                 sampler: SamplerConfig {
+                    kind,
+                    block_elements: 2,
+                    block_widths: vec![8],
+                    block_state: 4,
                     dynamics,
                     num_dynamics_steps: 3,
                     step_size: 0.3,
@@ -300,8 +306,13 @@ mod tests {
                 .zip(&nodes)
                 .map(|(u, x)| (f64::from(*u) + taper(*x)).exp() * 0.008)
                 .sum();
-            assert!((mean - exact).abs() < 4.0 * error, "{dynamics:?}: {mean} ± {error}, {exact}");
-            assert!(error < 0.05 * exact, "{dynamics:?}: {error} of {exact}");
+            assert!(
+                (mean - exact).abs() < 4.0 * error,
+                "{kind:?} {dynamics:?}: {mean} ± {error}, {exact}"
+            );
+            // Blocks start narrower than the law they are weighed to: their weights vary more.
+            let limit = if kind == SamplerKind::Flow { 0.05 } else { 0.15 };
+            assert!(error < limit * exact, "{kind:?} {dynamics:?}: {error} of {exact}");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The conditional energy-based process draw by draw of θ, on values that are quantised.
 
+use super::around::around;
 use super::partition::{Distinct, Nodes, for_each_chunk};
 use super::{EnergyBasedProcess, Result};
 use crate::linalg::log_sum_exp;
 use crate::nn::Mode;
-use crate::point::{PointBatch, PointMlp};
+use crate::point::{CandidateValues, Candidates, LogWeights, PointBatch, PointMlp};
 use crate::process::energy_based::features::push_features;
 use crate::process::energy_based::latent::Gaussians;
 use crate::process::task::check_dimensions;
@@ -12,10 +13,14 @@ use crate::process::{Hypotheses, LatentProcess};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, SetOffsets};
 
+/// Candidates of log Z for values of more than one number.
+const NUM_AROUND: usize = 4096;
+
 impl LatentProcess for EnergyBasedProcess {
     /// Values of one number are normalised over the cells, whose middles the nodes of the
     /// quadrature must be: 256 cells on the domain. A spike between them gains nothing then. Values
-    /// of more numbers get the density times the volume of a cell.
+    /// of more numbers get the density times the volume of a cell, with Z by candidates around the
+    /// value itself, for the same reason; their means know nothing of the value.
     fn hypotheses(
         &self,
         context: &IndexedSet,
@@ -49,6 +54,11 @@ impl LatentProcess for EnergyBasedProcess {
         let energy = PointMlp::new(self.energy.module.shape().clone(), flat.to_vec1::<f32>()?)?;
         let values = self.target_values(&energy, targets, &thetas)?;
 
+        let near = if dims == 1 {
+            Vec::new()
+        } else {
+            self.partitions_around(&energy, targets, &thetas, stream.child(1))?
+        };
         let distinct = Distinct::new(self, targets.locations());
         let mut found = Hypotheses {
             log_mass: vec![0.0; count * m],
@@ -63,7 +73,10 @@ impl LatentProcess for EnergyBasedProcess {
                         chunk.exponents(draw, place).iter().map(|&f| f64::from(f)).collect();
                     let total = log_sum_exp(&exponents);
                     let row = draw * m + target;
-                    let (log_partition, _) = nodes.integrate(&exponents);
+                    let log_partition = match near.get(row) {
+                        Some(&log_partition) => f64::from(log_partition),
+                        None => nodes.integrate(&exponents).0,
+                    };
                     found.log_density[row] = f64::from(values[row]) - log_partition;
                     found.log_mass[row] = if dims == 1 {
                         #[expect(
@@ -90,6 +103,39 @@ impl LatentProcess for EnergyBasedProcess {
 }
 
 impl EnergyBasedProcess {
+    /// log Z of every target under every θ, `[count, m]`, by candidates around the target's value.
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    fn partitions_around(
+        &self,
+        energy: &PointMlp,
+        targets: &IndexedSet,
+        thetas: &[f32],
+        stream: Stream,
+    ) -> Result<Vec<f32>> {
+        let config = self.config();
+        let own: Vec<f32> = targets.values().iter().map(|&x| x as f32).collect();
+        let found = around(&own, config.value_dim, NUM_AROUND, config.value_domain, stream);
+        let mut locations = Vec::new();
+        for index in 0..targets.len() {
+            push_features(targets.location(index), config.location_frequencies, &mut locations);
+        }
+        let offsets = SetOffsets::uniform(1, targets.len())?;
+        let mut partitions = Vec::new();
+        for theta in thetas.chunks_exact(config.latent_dim) {
+            let candidates = Candidates {
+                values: CandidateValues::PerAnchor(&found.values),
+                num_candidates: found.num_candidates,
+                locations: &locations,
+                offsets: &offsets,
+                context: theta,
+                log_weights: LogWeights::PerAnchor(&found.log_weights),
+            };
+            let backend = self.energy.module.backend();
+            partitions.extend(backend.log_partition(energy, &candidates)?.log_partition);
+        }
+        Ok(partitions)
+    }
+
     /// f/τ of every target under every θ, `[count, m]`.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
     fn target_values(

@@ -5,20 +5,19 @@
 //! ```
 //!
 //! A candidate weighs w = volume/K where one lies in each of K cells of the domain, and
-//! w = 1/(K e^L) where the learned sampler drew it. A draw outside the domain weighs nothing.
+//! w = 1/(K e^L) where the learned sampler drew it; `around.rs` has those near the data. A draw
+//! outside the domain weighs nothing.
 
 use candle_core::{Device, Tensor};
 
 use super::EnergyBasedProcess;
+use super::around::{NOTHING, around};
 use super::config::Proposal;
 use super::proposal::stratified;
 use super::targets::Targets;
 use crate::nn::{Mode, TensorBatch, TensorCandidates};
 use crate::rng::Stream;
 use crate::{Error, Result};
-
-/// The log weight of a candidate that must not count.
-const NOTHING: f32 = -1e6;
 
 /// Candidates for every target: values `[n, K, d_x]` and log w `[n, K]`.
 struct Candidates {
@@ -71,6 +70,16 @@ impl EnergyBasedProcess {
             Proposal::Stratified => self.cells(targets, num_proposals, stream),
             Proposal::Sampler => {
                 self.sampled(targets, theta, parameters, num_proposals, stream.child(1))
+            }
+            Proposal::Around => {
+                let (n, dims) = (targets.offsets.num_elements(), self.config.value_dim);
+                let own = targets.elements.narrow(1, 0, dims)?.flatten_all()?.to_vec1::<f32>()?;
+                let found = around(&own, dims, num_proposals, self.config.value_domain, stream);
+                let k = found.num_candidates;
+                Ok(Candidates {
+                    values: Tensor::from_vec(found.values, (n, k, dims), &Device::Cpu)?,
+                    log_weights: Tensor::from_vec(found.log_weights, (n, k), &Device::Cpu)?,
+                })
             }
             Proposal::Both => {
                 let half = num_proposals.div_ceil(2);

@@ -10,6 +10,7 @@
 //! `dynamics.rs`); predictions normalise by quadrature or sampling (`predict.rs`).
 
 mod ade;
+mod around;
 mod config;
 pub(super) mod dynamics;
 pub(super) mod energy;
