@@ -1,10 +1,13 @@
 //! `ebp train shapes`, `sample`, `score`, `denoise`, `encode` and `reproduce` as a user meets them.
 
+mod program;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use program::{ebp, good};
 
 /// A model so small that a step takes a millisecond.
 const TINY: [&str; 24] = [
@@ -33,21 +36,6 @@ const TINY: [&str; 24] = [
     "--set",
     "evaluation.every=2",
 ];
-
-fn ebp(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ebp"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("the binary starts")
-}
-
-fn good(folder: &Path, arguments: &[&str]) -> String {
-    let output = ebp(folder, arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
 
 fn json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&good(folder, arguments)).expect("JSON")

@@ -1,10 +1,13 @@
 //! `ebp train digits`, `complete` and `reproduce completion` as a user meets them.
 
+mod program;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use program::{good, refusal};
 
 /// Pictures of 8 × 8 and a model so small that a step takes milliseconds.
 const TINY: [&str; 15] = [
@@ -24,29 +27,6 @@ const TINY: [&str; 15] = [
     "model.latent_dim=2",
     "rival.width=16",
 ];
-
-fn ebp(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ebp"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("the binary starts")
-}
-
-fn good(folder: &Path, arguments: &[&str]) -> String {
-    let output = ebp(folder, arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let output = ebp(folder, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty());
-    // The report wraps nothing, but its help stands on a line of its own.
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 fn with_tiny<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let settings = TINY.iter().flat_map(|setting| ["--set", setting]);

@@ -1,11 +1,14 @@
 //! `ebp train`, `predict`, `plot` and `reproduce figure1` as a user meets them.
 
+mod program;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use program::{ebp, good, refusal};
 
 /// A model so small that a step takes a millisecond.
 const TINY: [&str; 14] = [
@@ -24,29 +27,6 @@ const TINY: [&str; 14] = [
     "--set",
     "model.latent_dim=2",
 ];
-
-fn ebp(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ebp"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("the binary starts")
-}
-
-fn good(folder: &Path, arguments: &[&str]) -> String {
-    let output = ebp(folder, arguments);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {stderr}");
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-/// What a command that cannot work says; it must not have tried.
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let output = ebp(folder, arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty());
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// Three sets of 20 elements near x = 100 ± 5, t in hours.
 fn write_table(path: &Path) {

@@ -316,9 +316,9 @@ impl Prior for KernelPrior {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below n")]
             let number = ((f64::from(chosen) * n as f64) as usize).min(n - 1);
             let mut theta: Vec<f64> = self.mean.iter().map(|&m| f64::from(m)).collect();
-            for j in 0..k {
+            for (j, xi) in noise.iter().enumerate() {
                 let h = self.bandwidths[j];
-                let u = (1.0 - h * h).max(0.0).sqrt() * self.centres[number * k + j] + h * noise[j];
+                let u = (1.0 - h * h).max(0.0).sqrt() * self.centres[number * k + j] + h * xi;
                 let along = f64::from(u * self.std_devs[j]);
                 for (theta, v) in theta.iter_mut().zip(&self.directions[j * k..(j + 1) * k]) {
                     *theta += along * f64::from(*v);
