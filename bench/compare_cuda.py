@@ -18,7 +18,10 @@ import subprocess
 import sys
 import time
 
-from compare import build_ebp, milliseconds, positive, say
+from compare import (
+    CLIP, FEWEST_RUNS, MOST_RUNS, NOISE_SCALE, SECONDS, STEP_SIZE, STEPS, build_ebp, milliseconds,
+    positive, say,
+)
 
 # Rows of the table: title, case of `ebp bench`, form of the same work in PyTorch.
 ROWS = [
@@ -34,12 +37,6 @@ ROWS = [
     ("whole training step", "training_step", "factored"),
 ]
 CASES = sorted({case for _, case, _ in ROWS})
-
-# The paper's constants, as in `ebp bench`: step size, noise scale, clip, steps.
-STEP_SIZE, NOISE_SCALE, CLIP, STEPS = 0.1, 0.05, 0.1, 20
-
-# A case runs for this many seconds, but at least and at most so many times.
-SECONDS, FEWEST_RUNS, MOST_RUNS = 2.0, 3, 25
 
 
 def main():

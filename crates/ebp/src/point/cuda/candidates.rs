@@ -125,6 +125,32 @@ pub(super) fn log_partition(
     Ok(result)
 }
 
+/// What every candidate's f gets of the cotangents `given` of its anchor's log Z: its share of Z.
+pub(super) fn cotangents(
+    device: &Device,
+    part: &Part,
+    f: &Buffer,
+    (log_z, given): (&Buffer, &[f32]),
+    k: usize,
+) -> Result<Buffer> {
+    let given = device.upload(given)?;
+    let g = device.buffer::<f32>(part.rows.count)?;
+    launch!(
+        device,
+        candidate_weights,
+        flat(part.rows.count),
+        f.at(0),
+        part.log_weights.at(0),
+        log_z.at(0),
+        given.at(0),
+        g.at(0),
+        part.rows.count as u64,
+        k as u32,
+        part.mode
+    )?;
+    Ok(g)
+}
+
 pub(super) fn log_partition_backward(
     device: &Device,
     mlp: &PointMlp,
@@ -143,21 +169,7 @@ pub(super) fn log_partition_backward(
         let part = upload(&network, candidates, &anchors)?;
         let trace = network.forward(&part.rows, Keep::Slopes)?;
         let log_z = device.upload(&log_partition[anchors.clone()])?;
-        let given = device.upload(&cotangent[anchors.clone()])?;
-        let g = device.buffer::<f32>(part.rows.count)?;
-        launch!(
-            device,
-            candidate_weights,
-            flat(part.rows.count),
-            trace.output.at(0),
-            part.log_weights.at(0),
-            log_z.at(0),
-            given.at(0),
-            g.at(0),
-            part.rows.count as u64,
-            k as u32,
-            part.mode
-        )?;
+        let g = cotangents(device, &part, &trace.output, (&log_z, &cotangent[anchors.clone()]), k)?;
         let back = network.backward(&part.rows, &trace, Some(g), sums.as_ref(), wanted.elements)?;
         if !wanted.elements {
             continue;

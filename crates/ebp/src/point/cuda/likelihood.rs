@@ -1,8 +1,8 @@
 //! The negative log-likelihood of sets with its gradient: the network goes to the GPU once, every
 //! row runs forward once, and numbers come back at the end.
 
-use super::candidates::{log_sums, parts, upload};
-use super::device::{Buffer, Device, flat, launch, per_set};
+use super::candidates::{cotangents, log_sums, parts, upload};
+use super::device::{Buffer, Device, launch, per_set};
 use super::network::{Keep, Network, chunks};
 use super::values::{append, upload_cotangent};
 use crate::Result;
@@ -29,21 +29,8 @@ pub(super) fn likelihood(
         let trace = network.forward(&part.rows, keep)?;
         let log_z = log_sums(device, &part, &trace.output, (anchors.len(), k))?;
         if sums.is_some() {
-            let given = device.upload(&upward[anchors.clone()])?;
-            let g = device.buffer::<f32>(part.rows.count)?;
-            launch!(
-                device,
-                candidate_weights,
-                flat(part.rows.count),
-                trace.output.at(0),
-                part.log_weights.at(0),
-                log_z.at(0),
-                given.at(0),
-                g.at(0),
-                part.rows.count as u64,
-                k as u32,
-                part.mode
-            )?;
+            let given = &upward[anchors.clone()];
+            let g = cotangents(device, &part, &trace.output, (&log_z, given), k)?;
             network.backward(&part.rows, &trace, Some(g), sums.as_ref(), false)?;
         }
         of_candidates.push((log_z, trace.output));
