@@ -1,6 +1,6 @@
 //! `ebp metrics`: how far a collection of generated sets is from one of real sets.
 //!
-//! The path: arguments → collections (read, thinned out, normalised) → [`evaluate`] on all threads,
+//! The path: arguments → collections (read, thinned out, normalised) → [`evaluate_on`] on all threads,
 //! with its cache on disk → [`Report`].
 
 mod paper;
