@@ -146,7 +146,7 @@ fn measure(arguments: &AblationArguments) -> Result<Vec<Row>, Failure> {
         let started = Instant::now();
         let subject = arguments.experiment.subject(name, &further)?;
         let seconds = started.elapsed().as_secs_f64();
-        let (samples, _) = subject.samples(PriorName::Gaussian, PointMethod::Annealed)?;
+        let samples = subject.samples(PriorName::Gaussian, PointMethod::Annealed)?;
         rows.push(row(name, &subject, &samples, seconds)?);
         sheet.push(samples[..samples.len().min(6)].to_vec());
         if let Some(drawn) = sampler_clouds(&subject)? {

@@ -103,10 +103,11 @@ fn measure(experiment: &CloudExperiment) -> Result<Report, Failure> {
     let held_out: Vec<&[f32]> =
         subject.held_out().into_iter().map(|set| &set[..set.len().min(num_points * dim)]).collect();
     let count = held_out.len();
-    let (samples, _) = subject.samples(PriorName::Kernel, PointMethod::Langevin)?;
+    let samples = subject.samples(PriorName::Kernel, PointMethod::Langevin)?;
     let generated: Vec<Vec<f32>> = samples
-        .into_iter()
-        .map(|mut cloud| {
+        .iter()
+        .map(|cloud| {
+            let mut cloud = cloud.clone();
             affine.apply(&mut cloud);
             cloud
         })

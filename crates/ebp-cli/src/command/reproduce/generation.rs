@@ -128,7 +128,7 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
     };
     let picture = experiment.file("generation.png")?;
     let held_out = subject.raw(&subject.held_out());
-    let (samples, _) = subject.samples(PriorName::Kernel, PointMethod::Annealed)?;
+    let samples = subject.samples(PriorName::Kernel, PointMethod::Annealed)?;
     let first = |clouds: &[Vec<f32>]| clouds[..clouds.len().min(24)].to_vec();
     let (held_out_shown, samples_shown) = (first(&held_out), first(&samples));
     let sheet: Vec<&[Vec<f32>]> = held_out_shown[..held_out_shown.len().min(8)]
@@ -209,7 +209,7 @@ pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
         ("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
         ("N(0, I)", PriorName::Standard, PointMethod::Annealed),
     ] {
-        rows.push(row(name, &subject.samples(prior, method)?.0)?);
+        rows.push(row(name, &subject.samples(prior, method)?)?);
     }
     rows.push(row("oracle", &subject.oracle(0))?);
     Ok(rows)

@@ -87,7 +87,7 @@ fn one(arguments: &Table1Arguments, class: &str) -> Result<ClassReport, Failure>
     });
     let subject = experiment.subject(class, &[])?;
     let folder = experiment.file(class)?;
-    let (samples, _) = subject.samples(PriorName::Kernel, ebp::process::PointMethod::Annealed)?;
+    let samples = subject.samples(PriorName::Kernel, ebp::process::PointMethod::Annealed)?;
     let dim = subject.trained.dim();
     write_clouds(&folder.join("samples.npy"), &samples, dim, "npy")?;
     let held_out = subject.raw(&subject.held_out());
