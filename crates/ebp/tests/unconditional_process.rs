@@ -74,6 +74,7 @@ fn train(process: &mut UnconditionalProcess, num_steps: u64) -> Vec<f64> {
 fn bits(process: &UnconditionalProcess) -> Vec<(String, Vec<u32>)> {
     process
         .parameters()
+        .expect("parameters")
         .export()
         .expect("parameters")
         .into_iter()

@@ -186,6 +186,28 @@ impl Adam {
         Ok(AdamStep { gradient_norm, num_updated })
     }
 
+    /// How often every variable was moved, if it is the same for all.
+    pub(crate) fn common_steps(&self) -> Option<u32> {
+        let first = self.slots.first()?.num_steps;
+        self.slots.iter().all(|slot| slot.num_steps == first).then_some(first)
+    }
+
+    /// m and v of every variable, in the order of their names.
+    pub(crate) fn moments(&self) -> impl Iterator<Item = (&[f32], &[f32])> {
+        self.slots.iter().map(|slot| (slot.first.as_slice(), slot.second.as_slice()))
+    }
+
+    /// m and v of every variable after `num_steps` steps, to be overwritten.
+    pub(crate) fn moments_mut(
+        &mut self,
+        num_steps: u32,
+    ) -> impl Iterator<Item = (&mut [f32], &mut [f32])> {
+        self.slots.iter_mut().map(move |slot| {
+            slot.num_steps = num_steps;
+            (slot.first.as_mut_slice(), slot.second.as_mut_slice())
+        })
+    }
+
     /// A copy of the state: for each parameter `name` the tensors `name.first_moment` and
     /// `name.second_moment`, shaped as the parameter, and the i64 scalar `name.num_steps`.
     ///

@@ -78,6 +78,17 @@ pub(super) fn update(variable: &Var, change: impl FnMut(&mut [f32])) -> Result<(
     Ok(variable.inplace_op1(&InPlace(RefCell::new(change)))?)
 }
 
+/// Copies the numbers of a variable.
+pub(crate) fn read_variable(variable: &Var, to: &mut [f32]) -> Result<()> {
+    to.copy_from_slice(&HostView::new("variable", variable)?);
+    Ok(())
+}
+
+/// Overwrites the numbers of a variable.
+pub(crate) fn write_variable(variable: &Var, from: &[f32]) -> Result<()> {
+    update(variable, |values| values.copy_from_slice(from))
+}
+
 struct InPlace<F>(RefCell<F>);
 
 impl<F: FnMut(&mut [f32])> InplaceOp1 for InPlace<F> {

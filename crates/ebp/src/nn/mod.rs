@@ -34,6 +34,7 @@ pub use batch_norm::{BatchNorm, BatchNormConfig, batch_norm};
 pub use categorical::categorical_log_mass;
 pub(crate) use categorical::softmax_rows;
 pub use flat::{LayerTensors, layer_tensors};
+pub(crate) use host::{read_variable, write_variable};
 pub use initialise::Initialiser;
 pub use linear::{Linear, linear};
 pub use lstm::{LSTM, LSTMState, RNN, lstm};

@@ -86,6 +86,16 @@ impl MovingAverage {
         Ok(())
     }
 
+    /// The average of every variable, in the order of their names; their own values while swapped in.
+    pub(crate) fn averages(&self) -> impl Iterator<Item = &[f32]> {
+        self.slots.iter().map(|(_, _, average)| average.as_slice())
+    }
+
+    /// As [`averages`](Self::averages), to be overwritten.
+    pub(crate) fn averages_mut(&mut self) -> impl Iterator<Item = &mut [f32]> {
+        self.slots.iter_mut().map(|(_, _, average)| average.as_mut_slice())
+    }
+
     /// Puts the averages into the variables and keeps the variables' own values aside.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod mlp;
 mod mover;
 mod operations;
 mod replay;
+mod resident;
 mod shape;
 
 pub use activation::Activation;
@@ -35,4 +36,8 @@ pub use dynamics::{
 };
 pub use likelihood::Likelihood;
 pub use mlp::{PointBatch, PointMlp};
+pub use resident::{
+    PlacedLinear, PlacedMlp, ResidentBatch, ResidentLearner, ResidentModel, ResidentReport,
+    ResidentState, ResidentStep, SentBatch,
+};
 pub use shape::{ContextAt, LayerShape, MAX_WIDTH, MlpConfig, MlpShape};

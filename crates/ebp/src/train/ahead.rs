@@ -13,8 +13,8 @@ use crate::Result;
 
 /// Batches under way, the oldest first.
 pub(super) struct Ahead<T> {
-    /// Threads of its own, half as many as compute: what they do must not stand in the way of the
-    /// step at hand. `None` where there is one thread in all, or none could be started.
+    /// Threads of its own: what they do must not stand in the way of the step at hand. `None` where
+    /// there is one thread in all, or none could be started.
     threads: Option<ThreadPool>,
     waiting: VecDeque<(Step, Receiver<Result<T>>)>,
 }
@@ -26,8 +26,10 @@ impl<T> std::fmt::Debug for Ahead<T> {
 }
 
 impl<T: Send + 'static> Ahead<T> {
-    pub(super) fn new() -> Self {
-        let count = rayon::current_num_threads() / 2;
+    /// Half as many threads as compute, or all but one where steps are taken on a device.
+    pub(super) fn new(is_device: bool) -> Self {
+        let all = rayon::current_num_threads();
+        let count = if is_device { all - 1 } else { all / 2 };
         let start = || {
             let threads = ThreadPoolBuilder::new().num_threads(count);
             // A panic is repeated on the thread of the step, which then makes its own batch.
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn only_what_was_made_for_a_step_is_taken() {
         let threads = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let mut ahead = threads.install(Ahead::new);
+        let mut ahead = threads.install(|| Ahead::new(false));
         let begin = |ahead: &mut Ahead<u64>, number: u64, name: &str| {
             ahead.begin(step(number, name), move || Ok(number));
         };
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn errors_arrive_with_the_step_and_a_dead_thread_makes_nothing() {
         let threads = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let mut ahead = threads.install(Ahead::<u64>::new);
+        let mut ahead = threads.install(|| Ahead::<u64>::new(true));
         ahead.begin(step(1, "train"), || Err(crate::Error::invalid("sets", "some", "none")));
         assert!(ahead.take(&step(1, "train")).unwrap().is_err());
         ahead.begin(step(2, "train"), || std::panic::resume_unwind(Box::new("dead")));

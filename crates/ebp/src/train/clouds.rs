@@ -52,8 +52,9 @@ impl CloudTraining {
         }
         clouds.check_finite()?;
         let maker = process.batch_maker();
+        let ahead = Ahead::new(process.learns_on_device());
         let source = Arc::new(Source { clouds, batch_size, seed, maker });
-        Ok(Self { process, source, ahead: Ahead::new() })
+        Ok(Self { process, source, ahead })
     }
 
     /// The process.

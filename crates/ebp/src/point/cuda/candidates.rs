@@ -89,22 +89,21 @@ pub(super) fn upload(
     Ok(Part { rows: Rows { elements, set, starts, first_set, num_sets, count }, log_weights, mode })
 }
 
-/// log Σₖ exp(f + ω) of a part's anchors, each with `k` candidates.
+/// log Σₖ exp(f + ω) of a part's anchors, each with `k` candidates, to `out`.
 pub(super) fn log_sums(
     device: &Device,
     part: &Part,
     f: &Buffer,
-    (anchors, k): (usize, usize),
-) -> Result<Buffer> {
-    let out = device.buffer::<f32>(anchors)?;
+    k: usize,
+    out: &Buffer,
+) -> Result<()> {
     let grid = LaunchConfig {
-        grid_dim: (anchors as u32, 1, 1),
+        grid_dim: (out.len() as u32, 1, 1),
         block_dim: (128, 1, 1),
         shared_mem_bytes: 0,
     };
     let (omega, mode) = (part.log_weights.at(0), part.mode);
-    launch!(device, log_sum_exp, grid, f.at(0), omega, out.at(0), k as u32, mode)?;
-    Ok(out)
+    launch!(device, log_sum_exp, grid, f.at(0), omega, out.at(0), k as u32, mode)
 }
 
 pub(super) fn log_partition(
@@ -118,7 +117,8 @@ pub(super) fn log_partition(
     for anchors in parts(&network, candidates, Keep::Output) {
         let part = upload(&network, candidates, &anchors)?;
         let f = network.forward(&part.rows, Keep::Output)?.output;
-        let out = log_sums(device, &part, &f, (anchors.len(), k))?;
+        let out = device.buffer::<f32>(anchors.len())?;
+        log_sums(device, &part, &f, k, &out)?;
         append(&mut result.log_partition, device.download(&out)?);
         append(&mut result.values, device.download(&f)?);
     }

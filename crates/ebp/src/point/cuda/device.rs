@@ -18,8 +18,9 @@ use crate::{Error, Result};
 /// Stands before every other source.
 pub(super) const COMMON: &str = include_str!("common.cu");
 const SOURCE: &str = include_str!("kernels.cu");
+const RESIDENT: &str = include_str!("resident/resident.cu");
 
-/// The kernels of `kernels.cu`, by name.
+/// The kernels of `kernels.cu` and `resident.cu`, by name.
 macro_rules! kernels {
     ($($name:ident),* $(,)?) => {
         /// Compiled kernels.
@@ -28,7 +29,7 @@ macro_rules! kernels {
 
         impl Kernels {
             fn load(context: &Arc<CudaContext>) -> Result<Self> {
-                let module = compile(context, &[COMMON, SOURCE].concat(), &[])?;
+                let module = compile(context, &[COMMON, SOURCE, RESIDENT].concat(), &[])?;
                 Ok(Self { $($name: module
                     .load_function(stringify!($name))
                     .map_err(|error| driver("load a kernel", error))?,)* })
@@ -38,6 +39,7 @@ macro_rules! kernels {
 }
 
 kernels!(
+    split_weights,
     activate,
     first_layer,
     scalar_output,
@@ -62,6 +64,19 @@ kernels!(
     langevin_step,
     leapfrog_step,
     moving,
+    draw_theta,
+    theta_backward,
+    rectify,
+    rectify_backward,
+    scale_from,
+    mark,
+    rank_marked,
+    first_places,
+    gather_marked,
+    scatter_marked,
+    set_figures,
+    square_sums,
+    adam,
 );
 
 /// One GPU, ready to compute.
@@ -76,6 +91,8 @@ pub(super) struct Device {
     /// Kernels of distances, by the number of coordinates.
     pub(super) distances: RefCell<distances::Cache>,
     staging: RefCell<Staging>,
+    /// Whether products of TF32 numbers are taken by tensor cores.
+    pub(super) has_tensor_cores: bool,
     /// Multiprocessors.
     pub(super) num_processors: usize,
     /// Bytes that one operation may hold at once; larger batches go in chunks of rows.
@@ -97,10 +114,26 @@ pub(super) struct Buffer<T = f32> {
     length: usize,
 }
 
+impl<T> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
 impl<T> Buffer<T> {
     /// An absent array: kernels see a null pointer.
     pub(super) fn none() -> Self {
         Self { _owner: None, pointer: 0, length: 0 }
+    }
+
+    /// `length` numbers of somebody else's memory.
+    pub(super) fn at_address(pointer: u64, length: usize) -> Self {
+        Self { _owner: None, pointer, length }
+    }
+
+    /// A part of this memory, which must live at least as long.
+    pub(super) fn view(&self, start: usize, length: usize) -> Self {
+        Self { _owner: None, pointer: self.at(start), length }
     }
 
     /// The address of entry `index`.
@@ -211,6 +244,8 @@ impl Device {
         let kernels = Kernels::load(&context)?;
         let blas = CudaBlas::new(Arc::clone(&stream)).map_err(blas_error)?;
         let total = context.total_mem().map_err(|error| driver("ask for its memory", error))?;
+        let capability =
+            context.compute_capability().map_err(|error| driver("ask for its version", error))?;
         let processors = context
             .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(|error| driver("count its processors", error))?;
@@ -218,6 +253,7 @@ impl Device {
             fused: RefCell::default(),
             distances: RefCell::default(),
             staging: RefCell::new(Staging::new(&context)?),
+            has_tensor_cores: capability.0 >= 8,
             num_processors: usize::try_from(processors).unwrap_or(1),
             context,
             stream,
@@ -251,6 +287,24 @@ impl Device {
             .alloc_zeros::<T>(length)
             .map_err(|error| driver("take memory on the GPU", error))?;
         Ok(Self::own(&self.stream, slice))
+    }
+
+    /// Fills numbers with zeros.
+    pub(super) fn clear<T>(&self, buffer: &Buffer<T>) -> Result<()> {
+        if buffer.length == 0 {
+            return Ok(());
+        }
+        // SAFETY: the memory is live, and zero bytes are zero numbers.
+        unsafe {
+            sys::cuMemsetD8Async(
+                buffer.pointer,
+                0,
+                buffer.length * size_of::<T>(),
+                self.stream.cu_stream(),
+            )
+        }
+        .result()
+        .map_err(|error| driver("clear memory on the GPU", error))
     }
 
     pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
@@ -456,6 +510,16 @@ pub(super) fn per_set(sets: usize, columns: usize) -> LaunchConfig {
     LaunchConfig {
         grid_dim: (sets as u32, columns.div_ceil(32) as u32, 1),
         block_dim: (32, 8, 1),
+        shared_mem_bytes: 0,
+    }
+}
+
+/// A block for each set and up to 32 columns, its threads shared out among columns and rows.
+pub(super) fn sums_per_set(sets: usize, columns: usize) -> LaunchConfig {
+    let wide = columns.next_power_of_two().min(32);
+    LaunchConfig {
+        grid_dim: (sets as u32, columns.div_ceil(wide) as u32, 1),
+        block_dim: (wide as u32, (1024 / wide) as u32, 1),
         shared_mem_bytes: 0,
     }
 }

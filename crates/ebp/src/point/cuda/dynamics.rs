@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::chunk::Chunk;
 use super::device::{Buffer, Device, flat, launch};
 use super::fused;
-use super::network::{Chunk, Keep, Network, Rows};
+use super::network::{Elements, Keep, Network, Rows};
 use super::values::{append, prepare};
 use crate::Result;
 use crate::point::{
@@ -85,7 +86,7 @@ impl<'a, 'n> Moving<'a, 'n> {
         };
         Ok(Self {
             network,
-            rows: network.rows(batch.elements, chunk)?,
+            rows: network.rows(Elements::Host(batch.elements), chunk)?,
             motion: MotionCode::new(motion),
             fixed,
             d: network.shape.element_dim(),

@@ -1,7 +1,7 @@
 // All steps of the dynamics of a network with two hidden layers, in one kernel on tensor cores.
 //
 // common.cu stands before this file; H1, H2, D (numbers of an element), DX (those that move, at
-// most 4), KIND and LEAK (σ), SPLIT, LEAPFROG, MT, WIDE and WARPS are defined by the caller.
+// most 4), KIND and LEAK (σ), SPLIT, LEAPFROG, MT and WARPS are defined by the caller.
 //
 // A warp carries 16 MT rows of one set through all steps without leaving its registers:
 //
@@ -176,23 +176,21 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
 #pragma unroll
                     for (int k = 0; k < D; k++) d[mt][h][k] = 0.0f;
 #pragma unroll 1
-            for (int pair = 0; pair < H1 / 16; pair += WIDE) {
-                float e[MT][2 * WIDE][4];
+            for (int pair = 0; pair < H1 / 16; pair++) {
+                float e[MT][2][4];
 #pragma unroll
                 for (int mt = 0; mt < MT; mt++)
 #pragma unroll
-                    for (int i = 0; i < 8 * WIDE; i++) e[mt][i / 4][i % 4] = 0.0f;
+                    for (int i = 0; i < 8; i++) e[mt][i / 4][i % 4] = 0.0f;
 #pragma unroll
-                for (int ob = 0; ob < NB; ob++)
+                for (int ob = 0; ob < NB; ob++) {
+                    int at = (ob * (H1 / 16) + pair) * 32 + lane;
+                    float4 hi = backward_hi[at], lo = backward_lo[at];
 #pragma unroll
-                    for (int q = 0; q < WIDE; q++) {
-                        int at = (ob * (H1 / 16) + pair + q) * 32 + lane;
-                        float4 hi = backward_hi[at], lo = backward_lo[at];
+                    for (int mt = 0; mt < MT; mt++) products(e[mt], c[mt][ob], hi, lo);
+                }
 #pragma unroll
-                        for (int mt = 0; mt < MT; mt++) products(&e[mt][2 * q], c[mt][ob], hi, lo);
-                    }
-#pragma unroll
-                for (int part = 0; part < 4 * WIDE; part++) {
+                for (int part = 0; part < 4; part++) {
                     int jb = part >> 1, odd = part & 1, j = 16 * pair + 8 * jb + 2 * t + odd;
                     float w[D4];
 #pragma unroll

@@ -13,23 +13,52 @@ __device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
     row = r; column = j - r * n;
 }
 
-// z = product + shift of the row's set; writes a = σ(z) in place, and σ′, σ″ where asked.
-// Four columns a thread where n is a multiple of four.
-extern "C" __global__ void activate(float *z, const float *shift, const u32 *set, float *slope,
-                                    float *curvature, u64 rows, u32 n, int kind, float leak) {
+// A number as the sum of two that tensor cores hold exactly: hi has 10 bits of mantissa, lo the rest.
+__device__ __forceinline__ void split(float v, float &hi, float &lo) {
+    u32 bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+    hi = __uint_as_float(bits);
+    lo = v - hi;
+}
+// Writes four columns of a row; split rows are [hi, lo, hi] and three times as long.
+__device__ __forceinline__ void put(float *out, u64 row, u32 col4, u32 n, float4 a, int is_split) {
+    if (!is_split) { ((float4 *)(out + row * n))[col4] = a; return; }
+    float4 hi, lo;
+    split(a.x, hi.x, lo.x); split(a.y, hi.y, lo.y); split(a.z, hi.z, lo.z); split(a.w, hi.w, lo.w);
+    float4 *to = (float4 *)(out + row * 3 * n) + col4;
+    to[0] = hi; to[n >> 2] = lo; to[n >> 1] = hi;
+}
+
+// Weights [n, k] → [hi, hi, lo], which meet [hi, lo, hi] of the other factor: all of the product but
+// lo · lo, which is below a float's last bit. k is a multiple of four.
+extern "C" __global__ void split_weights(const float *w, float *out, u32 n, u32 k) {
+    GRID(i, (u64)n * k) {
+        u64 row; u32 col;
+        place(i, k, row, col);
+        float hi, lo;
+        split(w[i], hi, lo);
+        float *to = out + row * 3 * k + col;
+        to[0] = hi; to[k] = hi; to[2 * k] = lo;
+    }
+}
+
+// z = product + shift of the row's set; writes a = σ(z) to `out` (which may be z), and σ′, σ″ where
+// asked. Four columns a thread where n is a multiple of four; only then may rows be split.
+extern "C" __global__ void activate(const float *z, float *out, const float *shift, const u32 *set, float *slope,
+                                    float *curvature, u64 rows, u32 n, int kind, float leak, int is_split) {
     if ((n & 3) == 0) {
         u32 n4 = n >> 2;
         GRID(i, rows * n4) {
             u64 row; u32 col;
             place(i, n4, row, col);
-            float4 v = ((float4 *)z)[i];
+            float4 v = ((const float4 *)z)[i];
             float4 b = ((const float4 *)(shift + (set ? (u64)set[row] * n : 0)))[col];
             float4 a, s, c;
             activation(kind, leak, v.x + b.x, a.x, s.x, c.x);
             activation(kind, leak, v.y + b.y, a.y, s.y, c.y);
             activation(kind, leak, v.z + b.z, a.z, s.z, c.z);
             activation(kind, leak, v.w + b.w, a.w, s.w, c.w);
-            ((float4 *)z)[i] = a;
+            put(out, row, col, n, a, is_split);
             if (slope) ((float4 *)slope)[i] = s;
             if (curvature) ((float4 *)curvature)[i] = c;
         }
@@ -39,7 +68,7 @@ extern "C" __global__ void activate(float *z, const float *shift, const u32 *set
             place(i, n, row, col);
             float a, s, c;
             activation(kind, leak, z[i] + shift[(set ? (u64)set[row] * n : 0) + col], a, s, c);
-            z[i] = a;
+            out[i] = a;
             if (slope) slope[i] = s;
             if (curvature) curvature[i] = c;
         }
@@ -49,7 +78,7 @@ extern "C" __global__ void activate(float *z, const float *shift, const u32 *set
 // The first layer: z = W x + shift for few inputs d, then as `activate`. W is [n, d].
 extern "C" __global__ void first_layer(const float *x, const float *w, const float *shift, const u32 *set,
                                        float *out, float *slope, float *curvature,
-                                       u64 rows, u32 d, u32 n, int kind, float leak) {
+                                       u64 rows, u32 d, u32 n, int kind, float leak, int is_split) {
     if ((n & 3) == 0) {
         u32 n4 = n >> 2;
         GRID(i, rows * n4) {
@@ -67,7 +96,7 @@ extern "C" __global__ void first_layer(const float *x, const float *w, const flo
             activation(kind, leak, z.y, a.y, s.y, c.y);
             activation(kind, leak, z.z, a.z, s.z, c.z);
             activation(kind, leak, z.w, a.w, s.w, c.w);
-            ((float4 *)out)[i] = a;
+            put(out, row, col, n, a, is_split);
             if (slope) ((float4 *)slope)[i] = s;
             if (curvature) ((float4 *)curvature)[i] = c;
         }
@@ -159,19 +188,19 @@ extern "C" __global__ void second_order(float *g, float *p, const float *slope, 
     }
 }
 
-// out[first + s, :] += Σ rows of set s of g, in f64. A block per set and 32 columns, 8 rows at a time.
+// out[first + s, :] += Σ rows of set s of g, in f64. A block per set and as many columns as it is wide.
 extern "C" __global__ void set_sums(const float *g, const u32 *starts, float *out, u32 first, u32 n) {
-    __shared__ double part[8][33];
-    u32 s = blockIdx.x, col = blockIdx.y * 32 + threadIdx.x;
+    __shared__ double part[1024];
+    u32 s = blockIdx.x, col = blockIdx.y * blockDim.x + threadIdx.x, at = threadIdx.y * blockDim.x + threadIdx.x;
     double sum = 0.0;
     if (col < n)
-        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) sum += (double)g[(u64)r * n + col];
-    part[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y == 0 && col < n) {
-        for (int y = 1; y < 8; y++) sum += part[y][threadIdx.x];
-        out[(u64)(first + s) * n + col] += (float)sum;
+        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += blockDim.y) sum += (double)g[(u64)r * n + col];
+    part[at] = sum;
+    for (u32 o = blockDim.y / 2; o > 0; o >>= 1) {
+        __syncthreads();
+        if (threadIdx.y < o) part[at] += part[at + o * blockDim.x];
     }
+    if (threadIdx.y == 0 && col < n) out[(u64)(first + s) * n + col] += (float)part[at];
 }
 
 // out[first + s, step] += <a, b> over the rows of set s, each row of d numbers; a block per set and step.
@@ -207,27 +236,30 @@ extern "C" __global__ void name_sets(const u32 *starts, u32 *set, u32 first) {
     for (u32 r = starts[s] + threadIdx.y * 32 + threadIdx.x; r < starts[s + 1]; r += 256) set[r] = first + s;
 }
 
-// out[row, :] = in[set[row], :]
+// out[row, :] = in[set[row], :], or in[0, :] without sets
 extern "C" __global__ void spread(const float *in, const u32 *set, float *out, u64 rows, u32 n) {
     GRID(i, rows * n) {
         u64 row; u32 col;
         place(i, n, row, col);
-        out[i] = in[(u64)set[row] * n + col];
+        out[i] = in[(set ? (u64)set[row] * n : 0) + col];
     }
 }
 
 // The largest of each column of a set and the first row that attains it, merged with what `best`
-// and `row_of` hold of earlier rows of the same set. One block per set and 32 columns.
-extern "C" __global__ void pool_max(const float *z, const u32 *starts, float *best, u32 *row_of,
-                                    u32 first, u32 first_row, u32 n) {
+// and `row_of` hold of earlier rows of the same set. One block per set and 32 columns. What is compared
+// is σ(z + shift), with a shift of the set or, unless `per_set`, of all; a null shift is none.
+extern "C" __global__ void pool_max(const float *z, const u32 *starts, const float *shift, int per_set, int kind,
+                                    float leak, float *best, u32 *row_of, u32 first, u32 first_row, u32 n) {
     __shared__ float value[8][33];
     __shared__ u32 where[8][33];
     u32 s = blockIdx.x, col = blockIdx.y * 32 + threadIdx.x;
     float top = -__int_as_float(0x7f800000); u32 at = 0xffffffffu;
     bool bad = false; float nan = 0.0f;
+    float b = shift && col < n ? shift[(per_set ? (u64)(first + s) * n : 0) + col] : 0.0f;
     if (col < n)
         for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += 8) {
-            float v = z[(u64)r * n + col];
+            float v, slope, curvature;
+            activation(kind, leak, z[(u64)r * n + col] + b, v, slope, curvature);
             if (v > top) { top = v; at = r; }
             if (!(v - v == 0.0f)) { bad = true; nan = v; }
         }

@@ -2,8 +2,9 @@
 //! row runs forward once, and numbers come back at the end.
 
 use super::candidates::{cotangents, log_sums, parts, upload};
-use super::device::{Buffer, Device, launch, per_set};
-use super::network::{Keep, Network, chunks};
+use super::chunk::chunks;
+use super::device::{Buffer, Device, launch, sums_per_set};
+use super::network::{Elements, Keep, Network};
 use super::values::{append, upload_cotangent};
 use crate::Result;
 use crate::point::likelihood::{anchor_shares, shares};
@@ -27,7 +28,8 @@ pub(super) fn likelihood(
     for anchors in parts(&network, candidates, keep) {
         let part = upload(&network, candidates, &anchors)?;
         let trace = network.forward(&part.rows, keep)?;
-        let log_z = log_sums(device, &part, &trace.output, (anchors.len(), k))?;
+        let log_z = device.buffer::<f32>(anchors.len())?;
+        log_sums(device, &part, &trace.output, k, &log_z)?;
         if sums.is_some() {
             let given = &upward[anchors.clone()];
             let g = cotangents(device, &part, &trace.output, (&log_z, given), k)?;
@@ -38,12 +40,12 @@ pub(super) fn likelihood(
     let of_sets = device.zeros::<f32>(num_sets)?;
     let downward: Vec<f32> = shares(batch.offsets).into_iter().map(|share| -share).collect();
     for chunk in chunks(batch.offsets, network.rows_at_once(keep)) {
-        let rows = network.rows(batch.elements, &chunk)?;
+        let rows = network.rows(Elements::Host(batch.elements), &chunk)?;
         let trace = network.forward(&rows, keep)?;
         launch!(
             device,
             set_sums,
-            per_set(rows.num_sets, 1),
+            sums_per_set(rows.num_sets, 1),
             trace.output.at(0),
             rows.starts.at(0),
             of_sets.at(0),

@@ -3,9 +3,12 @@
 //! ```text
 //! device    the GPU: kernels compiled when it is opened, memory, matrix products
 //! staging   numbers on their way there and back
-//! network   a network and a chunk of rows there: forward, backward, backward of the score
+//! chunk     rows of a batch that fit there at once
+//! network   a network and a chunk of rows there, forward
+//! backward  backward, and backward of the score
 //! values, pool, candidates, likelihood, dynamics   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
+//! resident  whole training steps, without a way back in between
 //! distances between pairs of point sets, for `metric`
 //! ```
 //!
@@ -18,7 +21,9 @@
     reason = "row and set numbers fit into u32 (SetOffsets checks), sizes are far below 2^31"
 )]
 
+mod backward;
 mod candidates;
+mod chunk;
 mod device;
 mod distances;
 mod dynamics;
@@ -26,6 +31,7 @@ mod fused;
 mod likelihood;
 mod network;
 mod pool;
+mod resident;
 mod staging;
 mod values;
 
@@ -40,7 +46,7 @@ use super::replay;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
     LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBatch, PointMlp, Pooled,
-    Pooling, Score, ScoreCotangent, Wanted,
+    Pooling, ResidentLearner, ResidentModel, Score, ScoreCotangent, Wanted,
 };
 use crate::Result;
 
@@ -278,5 +284,9 @@ impl Operations for CudaBackend {
         wanted: Wanted,
     ) -> Result<Gradients> {
         pool::pool_backward(&*self.lock()?, mlp, batch, pooled, cotangent, wanted)
+    }
+
+    fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
+        Ok(Some(Arc::new(resident::CudaLearner::new(self, model)?)))
     }
 }

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::device::{Buffer, Device, flat, launch, per_set};
-use super::network::{Chunk, Keep, chunks};
+use super::chunk::{Chunk, chunks};
+use super::device::{Buffer, Device, flat, launch, per_set, sums_per_set};
+use super::network::{Elements, Keep, Network, Rows};
 use super::values::{backward, prepare};
 use crate::point::{Cotangent, Gradients, PointBatch, PointMlp, Pooled, Pooling, Wanted};
 use crate::{Result, SetOffsets};
@@ -24,31 +25,19 @@ pub(super) fn pool(
         (device.zeros(num_sets * n)?, Buffer::none())
     };
     for chunk in &parts {
-        let rows = network.rows(batch.elements, chunk)?;
-        let output = network.forward(&rows, Keep::Output)?.output;
-        let (first, grid) = (rows.first_set as u32, per_set(rows.num_sets, n));
+        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
         if is_max {
-            launch!(
-                device,
-                pool_max,
-                grid,
-                output.at(0),
-                rows.starts.at(0),
-                pooled.at(0),
-                rows_of.at(0),
-                first,
-                chunk.rows.start as u32,
-                n as u32
-            )?;
+            pool_max(&network, (chunk, &rows), (&pooled, &rows_of))?;
         } else {
+            let output = network.forward(&rows, Keep::Output)?.output;
             launch!(
                 device,
                 set_sums,
-                grid,
+                sums_per_set(rows.num_sets, n),
                 output.at(0),
                 rows.starts.at(0),
                 pooled.at(0),
-                first,
+                rows.first_set as u32,
                 n as u32
             )?;
         }
@@ -63,6 +52,33 @@ pub(super) fn pool(
         }
     }
     Ok(Pooled { pooling, values, critical: device.download(&rows_of)? })
+}
+
+/// Takes the rows of a chunk into the maxima so far and the rows that attain them.
+pub(super) fn pool_max(
+    network: &Network<'_>,
+    (chunk, rows): (&Chunk, &Rows),
+    (pooled, rows_of): (&Buffer, &Buffer<u32>),
+) -> Result<()> {
+    let n = network.shape.config().output_dim;
+    let unpooled = network.unpooled(rows)?;
+    let (kind, leak) = unpooled.activation;
+    launch!(
+        network.device,
+        pool_max,
+        per_set(rows.num_sets, n),
+        unpooled.z.at(0),
+        rows.starts.at(0),
+        unpooled.shift,
+        i32::from(unpooled.has_context),
+        kind,
+        leak,
+        pooled.at(0),
+        rows_of.at(0),
+        rows.first_set as u32,
+        chunk.rows.start as u32,
+        n as u32
+    )
 }
 
 pub(super) fn pool_backward(
@@ -130,7 +146,7 @@ fn max_backward(
     let sums = network.sums(wanted)?;
     let mut gradient = Vec::new();
     for chunk in chunks(&offsets, network.rows_at_once(Keep::Slopes)) {
-        let part = network.rows(&elements, &chunk)?;
+        let part = network.rows(Elements::Host(&elements), &chunk)?;
         let trace = network.forward(&part, Keep::Slopes)?;
         let g = scattered(device, &chunk, &place, cotangent, n)?;
         let back = network.backward(&part, &trace, Some(g), sums.as_ref(), wanted.elements)?;

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use super::chunk::{Chunk, chunks};
 use super::device::{Buffer, Device, flat, launch, plain};
-use super::network::{Chunk, Keep, Network, Rows, chunks};
+use super::network::{Elements, Keep, Network, Rows};
 use crate::Result;
 use crate::point::{
     Backward, Cotangent, Gradients, PointBatch, PointMlp, Score, ScoreCotangent, Wanted,
@@ -25,7 +26,7 @@ pub(super) fn values(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) ->
     let (network, parts) = prepare(device, mlp, batch, Keep::Output)?;
     let mut out = Vec::new();
     for chunk in &parts {
-        let rows = network.rows(batch.elements, chunk)?;
+        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
         append(&mut out, device.download(&network.forward(&rows, Keep::Output)?.output)?);
     }
     Ok(out)
@@ -77,7 +78,7 @@ pub(super) fn backward(
     let sums = network.sums(wanted)?;
     let (mut values, mut elements) = (Vec::new(), Vec::new());
     for chunk in &parts {
-        let rows = network.rows(batch.elements, chunk)?;
+        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
         let trace = network.forward(&rows, Keep::Slopes)?;
         append(&mut values, device.download(&trace.output)?);
         let g = upload_cotangent(device, (chunk, &rows), outputs, cotangent)?;
@@ -102,7 +103,7 @@ pub(super) fn score(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) -> 
     let (d, dx) = (mlp.shape().element_dim(), mlp.shape().config().value_dim);
     let (mut values, mut score) = (Vec::new(), Vec::new());
     for chunk in &parts {
-        let rows = network.rows(batch.elements, chunk)?;
+        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
         let trace = network.forward(&rows, Keep::Slopes)?;
         let gradient = network.backward(&rows, &trace, None, None, true)?;
         append(&mut values, device.download(&trace.output)?);
@@ -123,7 +124,7 @@ pub(super) fn score_backward(
     let sums = network.sums(wanted)?;
     let mut elements = Vec::new();
     for chunk in &parts {
-        let rows = network.rows(batch.elements, chunk)?;
+        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
         let mut direction = vec![0.0; rows.count * d];
         let given = &cotangent.score[chunk.rows.start * dx..chunk.rows.end * dx];
         for (to, from) in direction.chunks_exact_mut(d).zip(given.chunks_exact(dx)) {

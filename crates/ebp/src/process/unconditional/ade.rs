@@ -20,8 +20,8 @@ impl UnconditionalProcess {
     /// Some updates of the sampler; its last loss.
     pub(super) fn train_sampler(&mut self, theta: &Tensor, step: &Step) -> Result<f64> {
         let config = &self.config.sampler;
-        let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
-        let calibrated = self.energy.calibrated(&parameters)?.detach();
+        let parameters = self.networks.energy()?.parameters(Mode::Evaluate)?.detach();
+        let calibrated = self.networks.energy()?.calibrated(&parameters)?.detach();
         let theta = theta.detach();
         let Some((sampler, adam)) = &mut self.sampler else { return Err(missing()) };
         // The sampler must keep up with the energy to the end.
@@ -31,9 +31,9 @@ impl UnconditionalProcess {
         let mut last = 0.0;
         for round in 0..config.updates_per_step {
             let stream = step.stream.child(100 + round as u64);
-            let energy = (&self.energy, &calibrated);
+            let energy = (self.networks.energy()?, &calibrated);
             let draws = sampler.draw(energy, &theta, config.num_draws, Mode::Train, stream)?;
-            let f = self.energy.module.values(&TensorBatch {
+            let f = self.networks.energy()?.module.values(&TensorBatch {
                 elements: &draws.values,
                 context: Some(&theta),
                 parameters: &calibrated,
@@ -58,7 +58,7 @@ impl UnconditionalProcess {
         step: &Step,
     ) -> Result<Tensor> {
         let draws = self.sampler_draws(theta, calibrated, self.config.sampler.num_draws, step)?;
-        let fake = self.energy.module.set_sums(&TensorBatch {
+        let fake = self.networks.energy()?.module.set_sums(&TensorBatch {
             elements: &draws.values.detach(),
             context: Some(theta),
             parameters: calibrated,
@@ -80,7 +80,7 @@ impl UnconditionalProcess {
         step: &Step,
     ) -> Result<CloudDraws> {
         let Some((sampler, _)) = &self.sampler else { return Err(missing()) };
-        let energy = (&self.energy, &calibrated.detach());
+        let energy = (self.networks.energy()?, &calibrated.detach());
         sampler.draw(energy, &theta.detach(), count, Mode::Train, step.stream.child(2))
     }
 }

@@ -1,12 +1,15 @@
 //! What a training step reads: points of every set, thinned out, jittered and perturbed, and
 //! candidates for log Z.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::config::{AugmentationConfig, CloudEstimator, UnconditionalConfig};
 use super::proposal::GridMixture;
 use crate::data::mesh::drawn;
 use crate::nn::Step;
+use crate::point::{ResidentBatch, ResidentLearner, SentBatch};
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
@@ -15,11 +18,16 @@ use crate::{Error, Result, SetOffsets};
 #[derive(Clone, Debug)]
 pub struct BatchMaker {
     config: UnconditionalConfig,
+    /// Where batches are sent as soon as they are made.
+    learner: Option<Arc<dyn ResidentLearner>>,
 }
 
 impl BatchMaker {
-    pub(super) fn new(config: &UnconditionalConfig) -> Self {
-        Self { config: config.clone() }
+    pub(super) fn new(
+        config: &UnconditionalConfig,
+        learner: Option<Arc<dyn ResidentLearner>>,
+    ) -> Self {
+        Self { config: config.clone(), learner }
     }
 
     /// What the step reads of `sets` of standardised points: a function of the sets, the step's
@@ -37,7 +45,12 @@ impl BatchMaker {
             num_candidates: self.config.num_proposals - num_sampled,
             num_sampled,
         };
-        Ok(CloudBatch(Batch::new(sets, &self.config, plan, step.stream.child(0))?))
+        let batch = Batch::new(sets, &self.config, plan, step.stream.child(0))?;
+        let sent = match &self.learner {
+            Some(learner) => Some(learner.send(&batch.to_send())?),
+            None => None,
+        };
+        Ok(CloudBatch { batch, sent })
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "noise is f32")]
@@ -76,7 +89,11 @@ impl UnconditionalConfig {
 
 /// What a step reads, ready to be learned from.
 #[derive(Debug)]
-pub struct CloudBatch(pub(super) Batch);
+pub struct CloudBatch {
+    pub(super) batch: Batch,
+    /// The same numbers on a device, or on their way there.
+    pub(super) sent: Option<Box<dyn SentBatch>>,
+}
 
 /// Points of several sets.
 #[derive(Debug)]
@@ -123,6 +140,18 @@ pub(super) struct BatchPlan {
 }
 
 impl Batch {
+    fn to_send(&self) -> ResidentBatch<'_> {
+        ResidentBatch {
+            encoder_points: &self.encoder_points,
+            encoder_offsets: &self.encoder_offsets,
+            points: &self.points,
+            offsets: &self.offsets,
+            candidates: &self.candidates,
+            log_weights: &self.log_weights,
+            is_near: &self.is_near,
+        }
+    }
+
     /// `sets` are standardised points `[n, d]`.
     pub(super) fn new(
         sets: &[&[f32]],

@@ -61,7 +61,7 @@ impl UnconditionalProcess {
                 return Err(Error::invalid("sets", expected, format!("{} numbers", set.len())));
             }
             let offsets = SetOffsets::from_sizes(part.iter().map(|set| set.len() / dim))?;
-            let encoded = self.encoder.encode(part.concat(), &offsets)?;
+            let encoded = self.networks.encoder()?.encode(part.concat(), &offsets)?;
             let flat = |tensor: &candle_core::Tensor| -> Result<Vec<f32>> {
                 Ok(tensor.flatten_all()?.to_vec1()?)
             };

@@ -101,7 +101,7 @@ impl UnconditionalProcess {
     fn gradient(&self, mlp: &PointMlp, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
         let offsets = SetOffsets::from_sizes([points.len() / self.config.value_dim])?;
         let batch = PointBatch { elements: points, offsets: &offsets, context: theta };
-        let found = self.energy.module.backend().score(mlp, &batch)?;
+        let found = self.networks.backend().score(mlp, &batch)?;
         let inverse = 1.0 / (self.config.base_std_dev * self.config.base_std_dev);
         Ok(found.score.iter().zip(points).map(|(g, x)| g - inverse * x).collect())
     }

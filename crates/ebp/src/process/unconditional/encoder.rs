@@ -18,7 +18,9 @@ use crate::process::energy_based::latent::Gaussians;
 use crate::{Result, SetOffsets};
 
 /// log σ of an untrained encoder, about.
-const FIRST_LOG_STD_DEV: f64 = -2.0;
+pub(super) const FIRST_LOG_STD_DEV: f64 = -2.0;
+/// σ lies between e⁻⁴ and e²: a spike or a plain would stop all learning.
+pub(super) const LOG_STD_DEV_RANGE: (f32, f32) = (-4.0, 2.0);
 
 #[derive(Clone, Debug)]
 pub(super) struct Encoder {
@@ -78,9 +80,9 @@ impl Encoder {
         }
         let k = self.latent_dim;
         let mean = out.narrow(1, 0, k)?;
-        // σ between e⁻⁴ and e²: a spike or a plain would stop all learning. It starts small, so
-        // that θ says something before the KL term asks whether it pays.
-        let log_std_dev = (out.narrow(1, k, k)? + FIRST_LOG_STD_DEV)?.clamp(-4.0_f32, 2.0_f32)?;
+        // σ starts small, so that θ says something before the KL term asks whether it pays.
+        let (low, high) = LOG_STD_DEV_RANGE;
+        let log_std_dev = (out.narrow(1, k, k)? + FIRST_LOG_STD_DEV)?.clamp(low, high)?;
         Ok(Encoded { pooled, posterior: Gaussians { mean, log_std_dev } })
     }
 }

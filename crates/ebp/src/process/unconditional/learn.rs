@@ -20,7 +20,7 @@ use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
 /// A latent coordinate whose KL exceeds this many nats on average is active.
-const ACTIVE: f32 = 0.01;
+pub(super) const ACTIVE: f32 = 0.01;
 
 /// What importance sampling says about a batch.
 struct Likelihood {
@@ -60,7 +60,7 @@ impl UnconditionalProcess {
 
     /// What makes batches for [`learn_from`](Self::learn_from).
     pub fn batch_maker(&self) -> BatchMaker {
-        BatchMaker::new(&self.config)
+        BatchMaker::new(&self.config, self.networks.learner())
     }
 
     /// [`learn`](Self::learn) on a batch that was prepared for this step.
@@ -70,16 +70,21 @@ impl UnconditionalProcess {
     /// As [`learn`](Self::learn).
     pub fn learn_from(&mut self, batch: CloudBatch, step: &Step) -> Result<Record> {
         self.use_parameters()?;
-        let mut batch = batch.0;
+        let CloudBatch { mut batch, sent } = batch;
+        if let Some(sent) = sent
+            && self.networks.go_there()?
+        {
+            return self.learn_there(&batch, sent, step);
+        }
         let points = std::mem::take(&mut batch.encoder_points);
-        let posterior = self.encoder.encode(points, &batch.encoder_offsets)?.posterior;
+        let posterior = self.networks.encoder()?.encode(points, &batch.encoder_offsets)?.posterior;
         let theta = posterior.draw(step.stream.child(1))?;
         let prior = Gaussians::standard(batch.whole.num_sets(), self.config.latent_dim)?;
         let kl_terms = posterior.kl_terms(&prior)?;
         let kl = kl_terms.sum(1)?;
 
-        let parameters = self.energy.parameters(Mode::Train)?;
-        let calibrated = self.energy.calibrated(&parameters)?;
+        let parameters = self.networks.energy()?.parameters(Mode::Train)?;
+        let calibrated = self.networks.energy()?.calibrated(&parameters)?;
         let sampler_loss = match self.sampler {
             Some(_) => Some(self.train_sampler(&theta, step)?),
             None => None,
@@ -89,8 +94,7 @@ impl UnconditionalProcess {
         let shares = inverse_sizes(&batch.whole)?;
         let kl_share = (&kl * shares)?.mean_all()?;
         let loss = (part + (kl_share * self.kappa(step))?)?;
-        let update = self.adam.step(&loss.backward()?, self.learning_rate(step))?;
-        self.average.update()?;
+        let update = self.networks.update(&loss.backward()?, self.learning_rate(step))?;
 
         let scalar = |tensor: &Tensor| Ok::<_, crate::Error>(f64::from(tensor.to_scalar::<f32>()?));
         let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
@@ -153,11 +157,11 @@ impl UnconditionalProcess {
             let stream = stream.child(number as u64);
             let mut batch = Batch::new(part, &self.config, plan, stream)?;
             let points = std::mem::take(&mut batch.encoder_points);
-            let encoded = self.encoder.encode(points, &batch.encoder_offsets)?;
+            let encoded = self.networks.encoder()?.encode(points, &batch.encoder_offsets)?;
             let prior = Gaussians::standard(part.len(), self.config.latent_dim)?;
             let kl = encoded.posterior.kl_terms(&prior)?.sum(1)?;
-            let parameters = self.energy.parameters(Mode::Evaluate)?.detach();
-            let calibrated = self.energy.calibrated(&parameters)?;
+            let parameters = self.networks.energy()?.parameters(Mode::Evaluate)?.detach();
+            let calibrated = self.networks.energy()?.calibrated(&parameters)?;
             let found =
                 self.likelihood(&batch, None, &encoded.posterior.mean.detach(), &calibrated)?;
             let weight = part.len() as f64 / sets.len() as f64;
@@ -188,7 +192,7 @@ impl UnconditionalProcess {
     ) -> Result<Likelihood> {
         let num_sets = batch.offsets.num_sets();
         let Candidates { values, log_weights, is_near } = self.candidates(batch, sampled)?;
-        let run = self.energy.module.likelihood(&LikelihoodSets {
+        let run = self.networks.energy()?.module.likelihood(&LikelihoodSets {
             elements: &batch.points,
             offsets: &batch.offsets,
             candidates: &values,
@@ -275,7 +279,7 @@ impl UnconditionalProcess {
         parameters: &Tensor,
     ) -> Result<Tensor> {
         let shape = (offsets.num_elements(), self.config.value_dim);
-        let sums = self.energy.module.set_sums(&TensorBatch {
+        let sums = self.networks.energy()?.module.set_sums(&TensorBatch {
             elements: &Tensor::from_slice(points, shape, &Device::Cpu)?,
             context: Some(theta),
             parameters,
@@ -290,7 +294,7 @@ impl UnconditionalProcess {
         self.config.kl_weight * grown.min(1.0)
     }
 
-    fn learning_rate(&self, step: &Step) -> f64 {
+    pub(super) fn learning_rate(&self, step: &Step) -> f64 {
         let config = &self.config;
         let grown = (step.number + 1) as f64 / config.learning_rate_warm_up.max(1) as f64;
         config.learning_rate

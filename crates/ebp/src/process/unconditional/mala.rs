@@ -34,7 +34,7 @@ impl UnconditionalProcess {
         let dim = self.config.value_dim;
         let step_size = settings.step_size;
         let inverse = 1.0 / (self.config.base_std_dev * self.config.base_std_dev);
-        let backend = self.energy.module.backend();
+        let backend = self.networks.backend();
         // u and ∇u, base measure included.
         let score = |points: &[f32]| -> Result<(Vec<f32>, Vec<f32>)> {
             let batch = PointBatch { elements: points, offsets, context: theta };

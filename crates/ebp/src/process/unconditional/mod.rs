@@ -7,7 +7,8 @@
 //! Given θ the points are independent, so the process is exchangeable and consistent for every n.
 //! A training step (`learn.rs`) encodes sets (`encoder.rs`), draws θ and estimates the gradient of
 //! log Z with candidates around the set's own points (`proposal.rs`), by the paper's learned
-//! sampler (`ade.rs`, `sampler.rs`), or not at all (`score_matching.rs`). Points of a given θ are drawn
+//! sampler (`ade.rs`, `sampler.rs`), or not at all (`score_matching.rs`); a GPU may take the whole of it
+//! (`networks.rs`, `resident.rs`). Points of a given θ are drawn
 //! by importance resampling on a grid and Langevin steps (`points.rs`); θ of new sets come from a
 //! [`Prior`](crate::latent::Prior) fitted to the codes of the training sets (`codes.rs`). Sets are
 //! scored (`score.rs`) and denoised (`denoise.rs`) by the same energy.
@@ -22,8 +23,10 @@ mod flow;
 mod grid;
 mod learn;
 mod mala;
+mod networks;
 mod points;
 mod proposal;
+mod resident;
 mod sampled;
 mod sampler;
 mod sampler_config;
@@ -35,11 +38,10 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
-use self::encoder::Encoder;
+use self::networks::{Networks, adam_config};
 use self::sampler::CloudSampler;
-use super::energy_based::energy::{Energy, EnergyParts};
 use crate::Result;
-use crate::nn::{Adam, AdamConfig, Mode, MovingAverage, Parameters, StateParts, join_parts};
+use crate::nn::{Adam, AdamConfig, Mode, Parameters, StateParts, join_parts};
 use crate::point::{PointBackend, PointMlp};
 
 pub use batch::{BatchMaker, CloudBatch};
@@ -61,11 +63,7 @@ pub use score::SetScore;
 #[derive(Debug)]
 pub struct UnconditionalProcess {
     config: UnconditionalConfig,
-    parameters: Parameters,
-    encoder: Encoder,
-    energy: Energy,
-    adam: Adam,
-    average: MovingAverage,
+    networks: Networks,
     /// For the estimator `ade` and for proposals.
     sampler: Option<(CloudSampler, Adam)>,
 }
@@ -83,32 +81,16 @@ impl UnconditionalProcess {
     ) -> Result<Self> {
         config.check()?;
         let parameters = Parameters::new(seed);
-        let model = parameters.group("model");
-        let encoder = Encoder::new(&config, &model.group("encoder"), Arc::clone(&backend))?;
-        let parts = EnergyParts {
-            mlp: config.energy(),
-            input_scale: config.input_scale,
-            bias_scale: config.bias_scale,
-            has_spectral_norm: config.spectral_norm,
-            temperature: config.temperature,
-        };
-        let energy = Energy::from_parts(parts, &model.group("energy"), backend)?;
-        let settings = AdamConfig {
-            beta1: config.beta1,
-            max_gradient_norm: Some(config.max_gradient_norm),
-            ..AdamConfig::default()
-        };
-        let adam = Adam::new(&model, settings)?;
-        let average = MovingAverage::new(&model, config.average_decay)?;
+        let networks = Networks::new(&config, &parameters, backend)?;
         let sampler = if config.has_sampler() {
             let group = parameters.group("sampler");
             let sampler = CloudSampler::new(&config, &group)?;
-            let settings = AdamConfig { beta1: config.sampler.beta1, ..settings };
+            let settings = AdamConfig { beta1: config.sampler.beta1, ..adam_config(&config) };
             Some((sampler, Adam::new(&group, settings)?))
         } else {
             None
         };
-        Ok(Self { config, parameters, encoder, energy, adam, average, sampler })
+        Ok(Self { config, networks, sampler })
     }
 
     /// The settings.
@@ -116,18 +98,28 @@ impl UnconditionalProcess {
         &self.config
     }
 
-    /// The networks' parameters.
-    pub fn parameters(&self) -> &Parameters {
-        &self.parameters
+    /// The networks' parameters as they are now.
+    ///
+    /// # Errors
+    ///
+    /// As [`use_average`](Self::use_average).
+    pub fn parameters(&self) -> Result<&Parameters> {
+        self.networks.parameters()
+    }
+
+    /// Whether a device takes whole steps, so that the host's threads are free.
+    pub fn learns_on_device(&self) -> bool {
+        self.networks.learner().is_some()
     }
 
     /// Works with the averages of the parameters from now on.
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be exchanged.
+    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be exchanged,
+    /// [`Error::Device`](crate::Error::Device) if the device that trained them fails.
     pub fn use_average(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
+        self.networks.use_average(true)
     }
 
     /// Works with the parameters themselves again.
@@ -136,24 +128,20 @@ impl UnconditionalProcess {
     ///
     /// As [`use_average`](Self::use_average).
     pub fn use_parameters(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
+        self.networks.use_average(false)
     }
 
     /// Everything that a later step depends on.
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
+    /// As [`use_average`](Self::use_average).
     pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        let parts = [
-            ("parameters", self.parameters.export()?),
-            ("adam", self.adam.export()?),
-            ("average", self.average.export()?),
-        ];
         let sampler = match &self.sampler {
             Some((_, adam)) => adam.export()?,
             None => BTreeMap::new(),
         };
+        let parts = self.networks.export()?;
         Ok(join_parts(parts.into_iter().chain([("sampler_adam", sampler)])))
     }
 
@@ -171,16 +159,15 @@ impl UnconditionalProcess {
             optimiser.import(&parts.take("sampler_adam")?)?;
         }
         parts.finish()?;
-        self.parameters.import(&parameters)?;
-        self.adam.import(&adam)?;
-        self.average.import(&average)
+        self.networks.import(&parameters, &adam, &average)
     }
 
     /// The network of f/τ as it is now, without a graph.
     fn calibrated_mlp(&self) -> Result<PointMlp> {
-        let parameters = self.energy.parameters(Mode::Evaluate)?;
-        let flat = self.energy.calibrated(&parameters)?.to_vec1::<f32>()?;
-        PointMlp::new(self.energy.module.shape().clone(), flat)
+        let energy = self.networks.energy()?;
+        let parameters = energy.parameters(Mode::Evaluate)?;
+        let flat = energy.calibrated(&parameters)?.to_vec1::<f32>()?;
+        PointMlp::new(energy.module.shape().clone(), flat)
     }
 
     /// −‖x‖²/(2 s₀²).

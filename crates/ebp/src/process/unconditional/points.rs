@@ -214,7 +214,7 @@ impl UnconditionalProcess {
                 context: theta,
                 log_weights: LogWeights::Zero,
             };
-            Ok(self.energy.module.backend().log_partition(mlp, &candidates)?.values)
+            Ok(self.networks.backend().log_partition(mlp, &candidates)?.values)
         };
         let coarse = values(CandidateValues::Shared(&places), num_cells)?;
         let base: Vec<f32> = places.chunks_exact(dim).map(|x| self.base(x)).collect();
@@ -277,7 +277,7 @@ impl UnconditionalProcess {
             motion: self.motion(),
         };
         let batch = PointBatch { elements: &points, offsets: &offsets, context: theta };
-        let run = self.energy.module.backend().langevin(mlp, &batch, &langevin)?;
+        let run = self.networks.backend().langevin(mlp, &batch, &langevin)?;
         Ok((run.elements, 1.0))
     }
 

@@ -37,12 +37,12 @@ impl UnconditionalProcess {
         let parameters =
             Tensor::from_slice(mlp.parameters(), mlp.parameters().len(), &Device::Cpu)?;
         let codes = Tensor::from_slice(theta, (theta.len() / k, k), &Device::Cpu)?;
-        let energy = (&self.energy, &parameters);
+        let energy = (self.networks.energy()?, &parameters);
         let draws = sampler.draw(energy, &codes, count, Mode::Evaluate, stream)?;
         let values = draws.values.detach().flatten_all()?.to_vec1::<f32>()?;
         let log_densities = draws.log_density.detach().to_vec1::<f32>()?;
         let batch = PointBatch { elements: &values, offsets: &draws.offsets, context: theta };
-        let f = self.energy.module.backend().values(mlp, &batch)?;
+        let f = self.networks.backend().values(mlp, &batch)?;
         let half = self.config.half_width;
         let weigh = |row: usize| {
             let x = &values[row * dim..(row + 1) * dim];

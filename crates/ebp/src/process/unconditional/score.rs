@@ -116,7 +116,7 @@ impl UnconditionalProcess {
         let dim = self.config.value_dim;
         let offsets = SetOffsets::from_sizes([points.len() / dim])?;
         let batch = PointBatch { elements: points, offsets: &offsets, context: theta };
-        let f = self.energy.module.backend().values(&self.calibrated_mlp()?, &batch)?;
+        let f = self.networks.backend().values(&self.calibrated_mlp()?, &batch)?;
         Ok(f.par_iter().zip(points.par_chunks_exact(dim)).map(|(f, x)| f + self.base(x)).collect())
     }
 

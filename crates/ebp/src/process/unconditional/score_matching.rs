@@ -44,7 +44,7 @@ impl UnconditionalProcess {
         }
         let elements = Tensor::from_vec(moved, (n, dim), &Device::Cpu)?;
         let targets = Tensor::from_vec(targets, (n, dim), &Device::Cpu)?;
-        let score = self.energy.module.score(&TensorBatch {
+        let score = self.networks.energy()?.module.score(&TensorBatch {
             elements: &elements,
             context: Some(theta),
             parameters: calibrated,
