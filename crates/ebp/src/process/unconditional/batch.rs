@@ -1,6 +1,9 @@
 //! What a training step reads: points of every set, thinned out, jittered and perturbed, and
 //! candidates for log Z.
 
+#[cfg(test)]
+mod pinned;
+
 use rayon::prelude::*;
 
 use super::config::{AugmentationConfig, CloudEstimator, UnconditionalConfig};
