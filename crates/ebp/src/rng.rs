@@ -125,6 +125,12 @@ impl Stream {
     pub(crate) fn fill_normal_inline(self, step: u32, start: u64, out: &mut [f32]) {
         self.fill(step, start, out, normals);
     }
+
+    /// As [`fill_uniform`](Self::fill_uniform), inlined for the same reason.
+    #[inline(always)]
+    pub(crate) fn fill_uniform_inline(self, step: u32, start: u64, out: &mut [f32]) {
+        self.fill(step, start, out, uniforms);
+    }
 }
 
 /// The finaliser of SplitMix64: a bijection that scatters every bit.

@@ -1,0 +1,70 @@
+//! Points axis by axis, so that a loop over them runs through whole vectors.
+
+/// `[d, n]`: all first coordinates, all second ones, ….
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    num_rows: usize,
+    values: Vec<f32>,
+}
+
+impl Columns {
+    pub(super) fn zeros(num_axes: usize, num_rows: usize) -> Self {
+        Self { num_rows, values: vec![0.0; num_axes * num_rows] }
+    }
+
+    /// Of rows `[n, d]`.
+    pub(super) fn from_rows(rows: &[f32], num_axes: usize) -> Self {
+        let mut columns = Self::zeros(num_axes, rows.len() / num_axes);
+        for axis in 0..num_axes {
+            let every = rows[axis..].iter().step_by(num_axes);
+            for (value, x) in columns.axis_mut(axis).iter_mut().zip(every) {
+                *value = *x;
+            }
+        }
+        columns
+    }
+
+    /// As rows `[n, d]`.
+    pub(super) fn write_rows(&self, rows: &mut [f32]) {
+        let num_axes = self.num_axes();
+        for axis in 0..num_axes {
+            let every = rows[axis..].iter_mut().step_by(num_axes);
+            for (x, value) in every.zip(self.axis(axis)) {
+                *x = *value;
+            }
+        }
+    }
+
+    pub(super) fn num_axes(&self) -> usize {
+        self.values.len() / self.num_rows.max(1)
+    }
+
+    pub(super) fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// The coordinates of all points along an axis.
+    pub(super) fn axis(&self, axis: usize) -> &[f32] {
+        &self.values[axis * self.num_rows..][..self.num_rows]
+    }
+
+    pub(super) fn axis_mut(&mut self, axis: usize) -> &mut [f32] {
+        &mut self.values[axis * self.num_rows..][..self.num_rows]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let rows = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let columns = Columns::from_rows(&rows, 3);
+        assert_eq!((columns.num_axes(), columns.num_rows()), (3, 2));
+        assert_eq!(columns.axis(1), [2.0, 5.0]);
+        let mut back = [0.0; 6];
+        columns.write_rows(&mut back);
+        assert_eq!(back, rows);
+    }
+}
