@@ -74,14 +74,14 @@ impl Stream {
 
     /// Standard normals at indices `start`, `start + 1`, … of `step`.
     pub fn fill_normal(&self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, normals);
+        self.fill::<true>(step, start, out);
     }
 
     /// Uniforms on [0, 1) with 24 bits at indices `start`, `start + 1`, … of `step`.
     ///
     /// Indices are shared with the normals: use another stream for independent numbers.
     pub fn fill_uniform(&self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, uniforms);
+        self.fill::<false>(step, start, out);
     }
 
     /// 0, 1, …, `count` − 1 in random order, by sorting uniforms; 24 bits may tie, then by number.
@@ -99,22 +99,28 @@ impl Stream {
         order
     }
 
+    /// A closure for the transform would be a function of its own, which a SIMD kernel does not
+    /// compile for its instruction set.
     #[inline(always)]
-    fn fill(
-        self,
-        step: u32,
-        start: u64,
-        out: &mut [f32],
-        transform: impl Fn(&[[u32; LANES]; 4]) -> [f32; GROUP],
-    ) {
+    fn fill<const IS_NORMAL: bool>(self, step: u32, start: u64, out: &mut [f32]) {
         let mut skip = (start % GROUP as u64) as usize;
         let mut group = start / GROUP as u64;
         let mut rest = out;
         while !rest.is_empty() {
-            let values = transform(&philox_group(self.key, step, group));
+            let words = philox_group(self.key, step, group);
+            let mut values = [0.0; GROUP];
+            if IS_NORMAL {
+                normals(&words, &mut values)
+            } else {
+                uniforms(&words, &mut values)
+            }
             let count = rest.len().min(GROUP - skip);
             let (head, tail) = rest.split_at_mut(count);
-            head.copy_from_slice(&values[skip..skip + count]);
+            match <&mut [f32; GROUP]>::try_from(&mut *head) {
+                // A whole group, with no call to copy it.
+                Ok(head) => *head = values,
+                Err(_) => head.copy_from_slice(&values[skip..skip + count]),
+            }
             (rest, skip, group) = (tail, 0, group + 1);
         }
     }
@@ -123,13 +129,13 @@ impl Stream {
     /// own instruction set. The bits are the same on every one.
     #[inline(always)]
     pub(crate) fn fill_normal_inline(self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, normals);
+        self.fill::<true>(step, start, out);
     }
 
     /// As [`fill_uniform`](Self::fill_uniform), inlined for the same reason.
     #[inline(always)]
     pub(crate) fn fill_uniform_inline(self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, uniforms);
+        self.fill::<false>(step, start, out);
     }
 }
 
@@ -174,20 +180,17 @@ fn philox(mut key: [u32; 2], words: &mut [[u32; LANES]; 4]) {
 }
 
 #[inline(always)]
-fn uniforms(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
-    let mut out = [0.0; GROUP];
+fn uniforms(words: &[[u32; LANES]; 4], out: &mut [f32; GROUP]) {
     for m in 0..4 {
         for lane in 0..LANES {
             out[m * LANES + lane] = (words[m][lane] >> 8) as f32 * 2.0_f32.powi(-24);
         }
     }
-    out
 }
 
 /// Box and Muller: (√(−2 ln u) cos 2πv, √(−2 ln u) sin 2πv).
 #[inline(always)]
-fn normals(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
-    let mut out = [0.0; GROUP];
+fn normals(words: &[[u32; LANES]; 4], out: &mut [f32; GROUP]) {
     for pair in 0..2 {
         for lane in 0..LANES {
             let radius = (-2.0 * ln_unit(words[2 * pair][lane])).sqrt();
@@ -196,7 +199,6 @@ fn normals(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
             out[(2 * pair + 1) * LANES + lane] = radius * sine;
         }
     }
-    out
 }
 
 /// ln u for u = (word / 2⁸ + 1) / 2²⁴ in (0, 1].

@@ -19,7 +19,7 @@ mod cells;
 mod columns;
 mod hashed;
 
-use self::cells::{CellCounter, Grid, cell};
+use self::cells::{CellCounter, Grid, cell_start};
 use self::columns::Columns;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::rng::Stream;
@@ -223,8 +223,7 @@ impl VectorLoop for MoveInCell<'_> {
     #[inline(always)]
     fn run(self) {
         for (x, u) in self.places.iter_mut().zip(self.uniforms) {
-            let cell = cell(*x, self.origin, self.width) as f32;
-            *x = self.origin + (cell + u) * self.width;
+            *x = self.origin + (cell_start(*x, self.origin, self.width) + u) * self.width;
         }
     }
 }

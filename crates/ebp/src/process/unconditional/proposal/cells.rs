@@ -17,9 +17,14 @@ pub(super) struct Grid {
     pub(super) origin: Vec<f32>,
 }
 
-/// ⌊(x − origin)/width⌋, without a call of the mathematical library.
+/// ⌊(x − origin)/width⌋, in loops over vectors.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "vector loops reach their instruction set by inlining")]
+pub(super) fn cell_start(x: f32, origin: f32, width: f32) -> f32 {
+    ((x - origin) / width).floor()
+}
+
+/// The same as a whole number, without a call of the mathematical library.
 #[expect(clippy::cast_possible_truncation, reason = "cells that matter are few")]
 pub(super) fn cell(x: f32, origin: f32, width: f32) -> i32 {
     let place = (x - origin) / width;
@@ -175,11 +180,15 @@ struct AddToSlots<'a> {
 impl VectorLoop for AddToSlots<'_> {
     type Output = ();
     #[inline(always)]
-    #[expect(clippy::cast_sign_loss, reason = "not below the first cell")]
     fn run(self) {
+        // The conversion of a float that may be too large for an integer has no vector form; a whole
+        // number n < 2²³ stands in the last bits of the float 2²³ + n.
+        const SHIFT: f32 = 8_388_608.0;
         let PagedAxis { low, high, stride, shift } = self.axis;
+        let (low, high) = (low as f32, high as f32);
         for (slot, &x) in self.slots.iter_mut().zip(self.column) {
-            let place = (cell(x, self.origin, self.width).min(high).max(low) - low) as u32;
+            let place = cell_start(x, self.origin, self.width).max(low).min(high) - low;
+            let place = (place + SHIFT).to_bits() - SHIFT.to_bits();
             let within = place & ((1 << PAGE_BITS) - 1);
             *slot += (place >> PAGE_BITS) * stride + (within << shift);
         }
