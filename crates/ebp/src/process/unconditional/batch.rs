@@ -71,10 +71,10 @@ impl UnconditionalConfig {
         scale * x.iter().map(|x| x * x).sum::<f32>()
     }
 
-    /// ω of a candidate, one of `count`: −∞ outside of the domain.
-    pub(super) fn log_weight(&self, y: &[f32], log_density: f32, count: usize) -> f32 {
+    /// ω of a candidate, one of `exp(log_count)`: −∞ outside of the domain.
+    pub(super) fn log_weight(&self, y: &[f32], log_density: f32, log_count: f32) -> f32 {
         let is_inside = y.iter().all(|x| x.abs() <= self.half_width);
-        if is_inside { self.base(y) - log_density - (count as f32).ln() } else { f32::NEG_INFINITY }
+        if is_inside { self.base(y) - log_density - log_count } else { f32::NEG_INFINITY }
     }
 }
 
@@ -149,9 +149,9 @@ impl Batch {
             is_near: vec![false; num_candidates],
         };
         batch.parts(dim, plan.num_candidates).into_par_iter().zip(sets).enumerate().for_each_init(
-            Workspace::default,
-            |workspace, (number, (part, set))| {
-                prepare(set, part, config, plan, stream.child(number as u64), workspace);
+            Memory::default,
+            |memory, (number, (part, set))| {
+                prepare(set, part, config, plan, stream.child(number as u64), memory);
             },
         );
         Ok(batch)
@@ -195,29 +195,41 @@ struct SetPart<'a> {
     is_near: &'a mut [bool],
 }
 
+/// What a thread keeps from set to set.
+#[derive(Default)]
+struct Memory {
+    points: Vec<f32>,
+    noise: Vec<f32>,
+    workspace: Workspace,
+}
+
 fn prepare(
     set: &[f32],
     part: SetPart<'_>,
     config: &UnconditionalConfig,
     plan: BatchPlan,
     stream: Stream,
-    workspace: &mut Workspace,
+    memory: &mut Memory,
 ) {
     let dim = config.value_dim;
     let n = set.len() / dim;
     let count = n.min(config.encoder_points.max(config.likelihood_points));
-    let mut points = vec![0.0; count * dim];
+    let Memory { points, noise, .. } = memory;
+    points.resize(count * dim, 0.0);
     let indices = drawn(n, count, stream.child(0));
-    for (point, index) in points.chunks_exact_mut(dim).zip(indices) {
-        point.copy_from_slice(&set[index * dim..(index + 1) * dim]);
+    // Axis by axis: copying so short a row would be a call each.
+    for axis in 0..dim {
+        for (x, index) in points[axis..].iter_mut().step_by(dim).zip(&indices) {
+            *x = set[index * dim + axis];
+        }
     }
     if plan.is_augmented {
-        augment(&mut points, config, stream.child(5));
+        augment(points, config, stream.child(5));
     }
     if plan.jitter > 0.0 {
-        let mut noise = vec![0.0; points.len()];
-        Vectoriser::new().fill_normal(stream.child(1), &mut noise);
-        for (x, noise) in points.iter_mut().zip(noise) {
+        noise.resize(points.len(), 0.0);
+        Vectoriser::new().fill_normal(stream.child(1), noise);
+        for (x, noise) in points.iter_mut().zip(noise.iter()) {
             *x += plan.jitter * noise;
         }
     }
@@ -226,12 +238,12 @@ fn prepare(
     let sum: f64 = part.points.chunks_exact(dim).map(|x| f64::from(config.base(x))).sum();
     *part.base = sum / (part.points.len() / dim) as f64;
     if plan.is_perturbed {
-        perturb(part.encoder_points, config, stream.child(2));
+        perturb(part.encoder_points, config, stream.child(2), noise);
     }
     if plan.num_candidates > 0 {
         let num_uniform = num_uniform(config, plan.num_candidates);
         let mixture = GridMixture::new(
-            &points,
+            count,
             dim,
             config.half_width,
             &config.proposal.cell_widths,
@@ -243,10 +255,10 @@ fn prepare(
             log_density: &mut *part.log_weights,
             is_near: part.is_near,
         };
-        mixture.draw(stream.child(4), proposals, workspace);
-        let count = plan.num_candidates + plan.num_sampled;
+        mixture.draw(points, stream.child(4), proposals, &mut memory.workspace);
+        let log_count = ((plan.num_candidates + plan.num_sampled) as f32).ln();
         for (y, log) in part.candidates.chunks_exact(dim).zip(part.log_weights) {
-            *log = config.log_weight(y, *log, count);
+            *log = config.log_weight(y, *log, log_count);
         }
     }
 }
@@ -283,7 +295,7 @@ fn augment(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
 }
 
 /// Noise everywhere, or in a ball around a random point, or none.
-fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
+fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream, noise: &mut Vec<f32>) {
     let dim = config.value_dim;
     let mut draws = [0.0; 4];
     stream.child(0).fill_uniform(0, 0, &mut draws);
@@ -291,10 +303,10 @@ fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
     if f64::from(draws[0]) >= settings.share {
         return;
     }
-    let mut noise = vec![0.0; points.len()];
-    Vectoriser::new().fill_normal(stream.child(1), &mut noise);
+    noise.resize(points.len(), 0.0);
+    Vectoriser::new().fill_normal(stream.child(1), noise);
     if draws[1] < 0.5 {
-        for (x, noise) in points.iter_mut().zip(noise) {
+        for (x, noise) in points.iter_mut().zip(noise.iter()) {
             *x += draws[2] * settings.everywhere * noise;
         }
         return;
@@ -306,7 +318,7 @@ fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
     for (point, noise) in points.chunks_exact_mut(dim).zip(noise.chunks_exact(dim)) {
         let square: f32 = point.iter().zip(&centre).map(|(x, c)| (x - c) * (x - c)).sum();
         if square < settings.radius * settings.radius {
-            for (x, noise) in point.iter_mut().zip(noise) {
+            for (x, noise) in point.iter_mut().zip(noise.iter()) {
                 *x += draws[2] * settings.in_ball * noise;
             }
         }

@@ -24,20 +24,29 @@ use self::columns::Columns;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::rng::Stream;
 
-/// The parts of the mixture, around the points of a set.
+/// The parts of the mixture.
 #[derive(Debug)]
 pub(super) struct GridMixture {
+    dim: usize,
     half_width: f32,
-    points: Columns,
     parts: Vec<Part>,
     /// The share of the uniform law, and how many proposals come from it.
     uniform_weight: f64,
     num_uniform: usize,
 }
 
-/// Memory that is kept from set to set.
+/// Memory that is kept from set to set: what the allocator gives back to the system must be paged in
+/// again.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
+    points: Columns,
+    /// `[K, d + 1]`, and the same by columns.
+    uniforms: Vec<f32>,
+    draws: Columns,
+    indices: Vec<u32>,
+    places: Columns,
+    density: Vec<f64>,
+    counts: Vec<u32>,
     counter: CellCounter,
 }
 
@@ -62,16 +71,15 @@ struct Part {
 }
 
 impl GridMixture {
-    /// Grids of `points` `[n, d]`; `num_proposals` of which `num_uniform` are uniform.
+    /// Grids of `num_points` points; `num_proposals` of which `num_uniform` are uniform.
     pub(super) fn new(
-        points: &[f32],
+        num_points: usize,
         dim: usize,
         half_width: f32,
         widths: &[f32],
         (num_proposals, num_uniform): (usize, usize),
         stream: Stream,
     ) -> Self {
-        let n = points.len() / dim;
         let num_local = num_proposals - num_uniform;
         let mut shifts = vec![0.0; widths.len() * dim];
         stream.fill_uniform(0, 0, &mut shifts);
@@ -87,80 +95,84 @@ impl GridMixture {
                     .map(|shift| (shift - 1.0) * width - half_width)
                     .collect();
                 let weight = share as f64 / num_proposals as f64;
-                let volume = n as f64 * power(f64::from(width), dim);
+                let volume = num_points as f64 * power(f64::from(width), dim);
                 Part { grid: Grid { width, origin }, unit: weight / volume, share }
             })
             .collect();
         let uniform_weight = num_uniform as f64 / num_proposals as f64;
-        let points = Columns::from_rows(points, dim);
-        Self { half_width, points, parts, uniform_weight, num_uniform }
+        Self { dim, half_width, parts, uniform_weight, num_uniform }
     }
 
-    /// The proposals, those of each scale and then the uniform ones.
-    pub(super) fn draw(&self, stream: Stream, out: Proposals<'_>, workspace: &mut Workspace) {
-        let Proposals { values, log_density, is_near } = out;
-        let places = self.places(stream);
-        places.write_rows(values);
-        self.log_density(&places, log_density, is_near, workspace);
+    /// The proposals around `points` `[n, d]`, those of each scale and then the uniform ones.
+    pub(super) fn draw(
+        &self,
+        points: &[f32],
+        stream: Stream,
+        out: Proposals<'_>,
+        workspace: &mut Workspace,
+    ) {
+        workspace.points.read_rows(points, self.dim);
+        self.draw_places(stream, workspace);
+        workspace.places.write_rows(out.values);
+        self.log_density(workspace, out.log_density, out.is_near);
     }
 
     /// Where the proposals are.
-    fn places(&self, stream: Stream) -> Columns {
-        let dim = self.points.num_axes();
+    fn draw_places(&self, stream: Stream, workspace: &mut Workspace) {
+        let Workspace { points, uniforms, draws, indices, places, .. } = workspace;
+        let dim = self.dim;
         let num_local: usize = self.parts.iter().map(|part| part.share).sum();
         let num_places = num_local + self.num_uniform;
         let vectoriser = Vectoriser::new();
-        let mut uniforms = vec![0.0; num_places * (dim + 1)];
-        vectoriser.fill_uniform(stream, &mut uniforms);
-        let uniforms = Columns::from_rows(&uniforms, dim + 1);
-        let mut places = Columns::zeros(dim, num_places);
-        let mut indices = vec![0; num_local];
+        uniforms.resize(num_places * (dim + 1), 0.0);
+        vectoriser.fill_uniform(stream, uniforms);
+        draws.read_rows(uniforms, dim + 1);
+        places.resize(dim, num_places);
         let mut start = 0;
         for part in &self.parts {
             let range = start..start + part.share;
-            let strata = &uniforms.axis(dim)[range.clone()];
-            let indices = &mut indices[range.clone()];
-            vectoriser.run(PickPoints { strata, num_points: self.points.num_rows(), indices });
+            let strata = &draws.axis(dim)[range.clone()];
+            indices.resize(part.share, 0);
+            vectoriser.run(PickPoints { strata, num_points: points.num_rows(), indices });
             for axis in 0..dim {
-                let column = self.points.axis(axis);
+                let column = points.axis(axis);
                 let places = &mut places.axis_mut(axis)[range.clone()];
                 for (place, &index) in places.iter_mut().zip(indices.iter()) {
                     *place = column[index as usize];
                 }
-                let uniforms = &uniforms.axis(axis)[range.clone()];
+                let uniforms = &draws.axis(axis)[range.clone()];
                 let (origin, width) = (part.grid.origin[axis], part.grid.width);
                 vectoriser.run(MoveInCell { uniforms, origin, width, places });
             }
             start = range.end;
         }
         for axis in 0..dim {
-            let uniforms = &uniforms.axis(axis)[start..];
+            let uniforms = &draws.axis(axis)[start..];
             for (place, u) in places.axis_mut(axis)[start..].iter_mut().zip(uniforms) {
                 *place = (2.0 * u - 1.0) * self.half_width;
             }
         }
-        places
     }
 
     /// log r of every place, +∞ outside of the domain; and whether a point of the set is near.
     fn log_density(
         &self,
-        places: &Columns,
+        workspace: &mut Workspace,
         log_density: &mut [f32],
         is_near: &mut [bool],
-        workspace: &mut Workspace,
     ) {
-        let dim = places.num_axes();
-        let volume = power(2.0 * f64::from(self.half_width), dim);
-        let mut density = vec![self.uniform_weight / volume; places.num_rows()];
-        let mut counts = vec![0; places.num_rows()];
+        let Workspace { points, places, density, counts, counter, .. } = workspace;
+        let volume = power(2.0 * f64::from(self.half_width), self.dim);
+        density.clear();
+        density.resize(places.num_rows(), self.uniform_weight / volume);
+        counts.resize(places.num_rows(), 0);
         for (number, Part { grid, unit, .. }) in self.parts.iter().enumerate() {
-            workspace.counter.count(grid, self.half_width, &self.points, places, &mut counts);
-            for (density, &count) in density.iter_mut().zip(&counts) {
+            counter.count(grid, self.half_width, points, places, counts);
+            for (density, &count) in density.iter_mut().zip(counts.iter()) {
                 *density += f64::from(count) * unit;
             }
             if number == 0 {
-                for (is_near, &count) in is_near.iter_mut().zip(&counts) {
+                for (is_near, &count) in is_near.iter_mut().zip(counts.iter()) {
                     *is_near = count > 0;
                 }
             }
@@ -170,7 +182,7 @@ impl GridMixture {
             let rounded = density.ln() as f32;
             *log = rounded;
         }
-        for axis in 0..dim {
+        for axis in 0..self.dim {
             let rest = log_density.iter_mut().zip(is_near.iter_mut());
             for ((log, is_near), x) in rest.zip(places.axis(axis)) {
                 if x.abs() > self.half_width {
@@ -249,13 +261,12 @@ mod tests {
         let widths = [0.1, 0.3, 0.8];
         let (count, num_uniform) = (30_000, 6_000);
         let stream = Stream::new(1, "mixture");
-        let mixture =
-            GridMixture::new(&points, 3, 2.0, &widths, (count, num_uniform), stream.child(0));
+        let mixture = GridMixture::new(200, 3, 2.0, &widths, (count, num_uniform), stream.child(0));
         let (mut values, mut log_density) = (vec![0.0; 3 * count], vec![0.0; count]);
         let mut is_near = vec![false; count];
         let drawn =
             Proposals { values: &mut values, log_density: &mut log_density, is_near: &mut is_near };
-        mixture.draw(stream.child(1), drawn, &mut Workspace::default());
+        mixture.draw(&points, stream.child(1), drawn, &mut Workspace::default());
         // ∫ exp(−‖y‖²/(2·0.5²)) = (2π·0.25)^{3/2}, nearly all of it inside [−2, 2]³.
         let weights: Vec<f64> = values
             .chunks_exact(3)
@@ -277,14 +288,13 @@ mod tests {
     #[test]
     fn every_point_of_the_set_is_covered_at_every_scale() {
         let points = points(50);
-        let mixture =
-            GridMixture::new(&points, 3, 3.0, &[0.01], (100, 1), Stream::new(1, "mixture"));
+        let mixture = GridMixture::new(50, 3, 3.0, &[0.01], (100, 1), Stream::new(1, "mixture"));
         let log_density = |places: &[f32]| {
-            let places = Columns::from_rows(places, 3);
-            let mut log_density = vec![0.0; places.num_rows()];
-            let mut is_near = vec![false; places.num_rows()];
             let mut workspace = Workspace::default();
-            mixture.log_density(&places, &mut log_density, &mut is_near, &mut workspace);
+            workspace.points.read_rows(&points, 3);
+            workspace.places.read_rows(places, 3);
+            let (mut log_density, mut is_near) = (vec![0.0; 50], vec![false; 50]);
+            mixture.log_density(&mut workspace, &mut log_density, &mut is_near);
             log_density
         };
         // 99 of 100 proposals, 50 points, cells of 10⁻⁶.

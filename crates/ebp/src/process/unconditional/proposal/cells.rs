@@ -80,20 +80,21 @@ impl CellCounter {
         if self.directory.len() < pages.count {
             self.directory.resize(pages.count, 0);
         }
-        // The first page stays empty.
+        // The first page stays empty, and a page is taken whenever a point is the first in its own.
+        let most = (pages.count.min(points.num_rows()) + 1) << pages.bits;
+        if self.counts.len() < most {
+            self.counts.resize(most, 0);
+        }
         let mut end = size;
-        self.make_room(end);
         pages.slots(grid, points, &mut self.slots);
         for &slot in &self.slots {
             let (page, place) = split(slot);
-            if self.directory[page] == 0 {
-                self.directory[page] = end;
-                end += size;
-                if self.counts.len() < end as usize {
-                    self.counts.resize(end as usize, 0);
-                }
-            }
-            self.counts[(self.directory[page] + place) as usize] += 1;
+            // Whether a page is new is anyone's guess: no branch.
+            let is_new = self.directory[page] == 0;
+            let start = if is_new { end } else { self.directory[page] };
+            end += if is_new { size } else { 0 };
+            self.directory[page] = start;
+            self.counts[(start + place) as usize] += 1;
         }
         pages.slots(grid, places, &mut self.slots);
         for (found, &slot) in found.iter_mut().zip(&self.slots) {
@@ -102,12 +103,6 @@ impl CellCounter {
         }
         self.directory[..pages.count].fill(0);
         self.counts[..end as usize].fill(0);
-    }
-
-    fn make_room(&mut self, end: u32) {
-        if self.counts.len() < end as usize {
-            self.counts.resize(end as usize, 0);
-        }
     }
 }
 

@@ -1,27 +1,28 @@
 //! Points axis by axis, so that a loop over them runs through whole vectors.
 
 /// `[d, n]`: all first coordinates, all second ones, ….
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
     num_rows: usize,
     values: Vec<f32>,
 }
 
 impl Columns {
-    pub(super) fn zeros(num_axes: usize, num_rows: usize) -> Self {
-        Self { num_rows, values: vec![0.0; num_axes * num_rows] }
+    /// Of this size from now on; what they hold is to be written.
+    pub(super) fn resize(&mut self, num_axes: usize, num_rows: usize) {
+        self.num_rows = num_rows;
+        self.values.resize(num_axes * num_rows, 0.0);
     }
 
-    /// Of rows `[n, d]`.
-    pub(super) fn from_rows(rows: &[f32], num_axes: usize) -> Self {
-        let mut columns = Self::zeros(num_axes, rows.len() / num_axes);
+    /// Holds rows `[n, d]` from now on.
+    pub(super) fn read_rows(&mut self, rows: &[f32], num_axes: usize) {
+        self.resize(num_axes, rows.len() / num_axes);
         for axis in 0..num_axes {
             let every = rows[axis..].iter().step_by(num_axes);
-            for (value, x) in columns.axis_mut(axis).iter_mut().zip(every) {
+            for (value, x) in self.axis_mut(axis).iter_mut().zip(every) {
                 *value = *x;
             }
         }
-        columns
     }
 
     /// As rows `[n, d]`.
@@ -60,7 +61,8 @@ mod tests {
     #[test]
     fn rows_come_back() {
         let rows = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let columns = Columns::from_rows(&rows, 3);
+        let mut columns = Columns::default();
+        columns.read_rows(&rows, 3);
         assert_eq!((columns.num_axes(), columns.num_rows()), (3, 2));
         assert_eq!(columns.axis(1), [2.0, 5.0]);
         let mut back = [0.0; 6];

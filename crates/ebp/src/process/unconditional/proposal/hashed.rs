@@ -77,7 +77,8 @@ mod tests {
                 }
             }
         }
-        let points = Columns::from_rows(&rows, 3);
+        let mut points = Columns::default();
+        points.read_rows(&rows, 3);
         let mut keys: Vec<u64> = (0..27).map(|number| cell_key(&grid, &points, number)).collect();
         keys.sort_unstable();
         keys.dedup();
