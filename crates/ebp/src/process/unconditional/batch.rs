@@ -217,10 +217,13 @@ fn prepare(
     let Memory { points, noise, .. } = memory;
     points.resize(count * dim, 0.0);
     let indices = drawn(n, count, stream.child(0));
-    // Axis by axis: copying so short a row would be a call each.
-    for axis in 0..dim {
-        for (x, index) in points[axis..].iter_mut().step_by(dim).zip(&indices) {
-            *x = set[index * dim + axis];
+    match dim {
+        2 => gather::<2>(set, &indices, points),
+        3 => gather::<3>(set, &indices, points),
+        _ => {
+            for (point, index) in points.chunks_exact_mut(dim).zip(indices) {
+                point.copy_from_slice(&set[index * dim..(index + 1) * dim]);
+            }
         }
     }
     if plan.is_augmented {
@@ -260,6 +263,15 @@ fn prepare(
         for (y, log) in part.candidates.chunks_exact(dim).zip(part.log_weights) {
             *log = config.log_weight(y, *log, log_count);
         }
+    }
+}
+
+/// Rows by number; for a known size copying one is no call.
+fn gather<const D: usize>(set: &[f32], indices: &[usize], points: &mut [f32]) {
+    let (rows, _) = set.as_chunks::<D>();
+    let (points, _) = points.as_chunks_mut::<D>();
+    for (point, &index) in points.iter_mut().zip(indices) {
+        *point = rows[index];
     }
 }
 

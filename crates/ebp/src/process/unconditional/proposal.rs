@@ -162,15 +162,14 @@ impl GridMixture {
         is_near: &mut [bool],
     ) {
         let Workspace { points, places, density, counts, counter, .. } = workspace;
+        let vectoriser = Vectoriser::new();
         let volume = power(2.0 * f64::from(self.half_width), self.dim);
         density.clear();
         density.resize(places.num_rows(), self.uniform_weight / volume);
         counts.resize(places.num_rows(), 0);
         for (number, Part { grid, unit, .. }) in self.parts.iter().enumerate() {
             counter.count(grid, self.half_width, points, places, counts);
-            for (density, &count) in density.iter_mut().zip(counts.iter()) {
-                *density += f64::from(count) * unit;
-            }
+            vectoriser.run(AddDensity { counts, unit: *unit, density });
             if number == 0 {
                 for (is_near, &count) in is_near.iter_mut().zip(counts.iter()) {
                     *is_near = count > 0;
@@ -236,6 +235,23 @@ impl VectorLoop for MoveInCell<'_> {
     fn run(self) {
         for (x, u) in self.places.iter_mut().zip(self.uniforms) {
             *x = self.origin + (cell_start(*x, self.origin, self.width) + u) * self.width;
+        }
+    }
+}
+
+/// r += count · w_h / (n hᵈ).
+struct AddDensity<'a> {
+    counts: &'a [u32],
+    unit: f64,
+    density: &'a mut [f64],
+}
+
+impl VectorLoop for AddDensity<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (density, &count) in self.density.iter_mut().zip(self.counts) {
+            *density += f64::from(count) * self.unit;
         }
     }
 }

@@ -189,3 +189,48 @@ impl VectorLoop for AddToSlots<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    /// Pages and the hash table against counting all pairs, twice with one counter: it must leave
+    /// its tables empty. Some points lie outside of the domain.
+    #[test]
+    fn both_tables_count_what_shares_a_cell() {
+        let mut counter = CellCounter::default();
+        for (number, (dim, width)) in
+            (0_u64..).zip([(1, 0.2), (2, 0.07), (3, 0.9), (3, 0.3), (3, 0.3), (3, 0.004)])
+        {
+            let stream = Stream::new(number, "cells");
+            let mut rows = vec![0.0; 400 * dim];
+            stream.child(0).fill_normal(0, 0, &mut rows);
+            let mut points = Columns::default();
+            points.read_rows(&rows, dim);
+            // Half of the places are points of the set, at the wall if outside.
+            rows.iter_mut().for_each(|x| *x = x.clamp(-1.0, 1.0));
+            stream.child(1).fill_uniform(0, 0, &mut rows[200 * dim..]);
+            let mut places = Columns::default();
+            places.read_rows(&rows, dim);
+            let grid =
+                Grid { width, origin: (0..dim).map(|j| -1.01 - 0.1 * width * j as f32).collect() };
+            let of = |columns: &Columns, row: usize| -> Vec<i32> {
+                (0..dim).map(|j| cell(columns.axis(j)[row], grid.origin[j], width)).collect()
+            };
+            let expected: Vec<u32> = (0..400)
+                .map(|place| {
+                    let home = of(&places, place);
+                    (0..400).map(|point| u32::from(of(&points, point) == home)).sum()
+                })
+                .collect();
+            assert_eq!(Pages::new(&grid, 1.0).is_some(), width > 0.01);
+            let mut found = vec![0; 400];
+            counter.count(&grid, 1.0, &points, &places, &mut found);
+            assert_eq!(found, expected, "{dim} {width}");
+            HashedCounts::new(&grid, &points).look_up(&grid, &places, &mut found);
+            assert_eq!(found, expected, "{dim} {width}, hashed");
+            assert!(width < 0.01 || expected.iter().any(|&count| count > 0));
+        }
+    }
+}

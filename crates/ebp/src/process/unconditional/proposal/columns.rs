@@ -1,5 +1,7 @@
 //! Points axis by axis, so that a loop over them runs through whole vectors.
 
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
+
 /// `[d, n]`: all first coordinates, all second ones, ….
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
@@ -17,10 +19,18 @@ impl Columns {
     /// Holds rows `[n, d]` from now on.
     pub(super) fn read_rows(&mut self, rows: &[f32], num_axes: usize) {
         self.resize(num_axes, rows.len() / num_axes);
+        let vectoriser = Vectoriser::new();
         for axis in 0..num_axes {
-            let every = rows[axis..].iter().step_by(num_axes);
-            for (value, x) in self.axis_mut(axis).iter_mut().zip(every) {
-                *value = *x;
+            let column = self.axis_mut(axis);
+            // The compiler has vectors for strides that it knows.
+            match num_axes {
+                2 => vectoriser.run(ReadColumn::<2> { rows, axis, column }),
+                3 => vectoriser.run(ReadColumn::<3> { rows, axis, column }),
+                4 => vectoriser.run(ReadColumn::<4> { rows, axis, column }),
+                _ => {
+                    let every = rows[axis..].iter().step_by(num_axes);
+                    column.iter_mut().zip(every).for_each(|(value, x)| *value = *x);
+                }
             }
         }
     }
@@ -30,9 +40,7 @@ impl Columns {
         let num_axes = self.num_axes();
         for axis in 0..num_axes {
             let every = rows[axis..].iter_mut().step_by(num_axes);
-            for (x, value) in every.zip(self.axis(axis)) {
-                *x = *value;
-            }
+            every.zip(self.axis(axis)).for_each(|(x, value)| *x = *value);
         }
     }
 
@@ -51,6 +59,24 @@ impl Columns {
 
     pub(super) fn axis_mut(&mut self, axis: usize) -> &mut [f32] {
         &mut self.values[axis * self.num_rows..][..self.num_rows]
+    }
+}
+
+struct ReadColumn<'a, const D: usize> {
+    rows: &'a [f32],
+    axis: usize,
+    column: &'a mut [f32],
+}
+
+impl<const D: usize> VectorLoop for ReadColumn<'_, D> {
+    type Output = ();
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "that is how it reaches its instruction set")]
+    fn run(self) {
+        let (rows, _) = self.rows.as_chunks::<D>();
+        for (value, row) in self.column.iter_mut().zip(rows) {
+            *value = row[self.axis % D];
+        }
     }
 }
 
