@@ -110,9 +110,9 @@ impl Stream {
             let words = philox_group(self.key, step, group);
             let mut values = [0.0; GROUP];
             if IS_NORMAL {
-                normals(&words, &mut values)
+                normals(&words, &mut values);
             } else {
-                uniforms(&words, &mut values)
+                uniforms(&words, &mut values);
             }
             let count = rest.len().min(GROUP - skip);
             let (head, tail) = rest.split_at_mut(count);

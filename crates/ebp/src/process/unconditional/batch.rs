@@ -179,6 +179,7 @@ impl Batch {
 }
 
 /// The first `count` of what is left.
+#[expect(clippy::mut_mut, reason = "what is left is a slice that shrinks")]
 fn cut<'a, T>(left: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (first, rest) = std::mem::take(left).split_at_mut(count);
     *left = rest;
@@ -253,12 +254,12 @@ fn prepare(
             (plan.num_candidates, num_uniform),
             stream.child(3),
         );
-        let proposals = Proposals {
+        let mut proposals = Proposals {
             values: &mut *part.candidates,
             log_density: &mut *part.log_weights,
             is_near: part.is_near,
         };
-        mixture.draw(points, stream.child(4), proposals, &mut memory.workspace);
+        mixture.draw(points, stream.child(4), &mut proposals, &mut memory.workspace);
         let log_count = ((plan.num_candidates + plan.num_sampled) as f32).ln();
         for (y, log) in part.candidates.chunks_exact(dim).zip(part.log_weights) {
             *log = config.log_weight(y, *log, log_count);

@@ -18,10 +18,12 @@
 mod cells;
 mod columns;
 mod hashed;
+mod loops;
 
-use self::cells::{CellCounter, Grid, cell_start};
+use self::cells::{CellCounter, Grid};
 use self::columns::Columns;
-use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
+use self::loops::{AddDensity, MoveInCell, PickPoints};
+use crate::point::cpu::vectorise::Vectoriser;
 use crate::rng::Stream;
 
 /// The parts of the mixture.
@@ -108,7 +110,7 @@ impl GridMixture {
         &self,
         points: &[f32],
         stream: Stream,
-        out: Proposals<'_>,
+        out: &mut Proposals<'_>,
         workspace: &mut Workspace,
     ) {
         workspace.points.read_rows(points, self.dim);
@@ -196,66 +198,6 @@ fn power(x: f64, dim: usize) -> f64 {
     x.powi(i32::try_from(dim).unwrap_or(3))
 }
 
-/// The number of a point for each stratum, u in [0, 1) of the way through it.
-struct PickPoints<'a> {
-    strata: &'a [f32],
-    num_points: usize,
-    indices: &'a mut [u32],
-}
-
-impl VectorLoop for PickPoints<'_> {
-    type Output = ();
-    #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place in [0, 1) times n is a point's number, which fits into u32"
-    )]
-    fn run(self) {
-        let (count, n) = (self.strata.len() as f64, self.num_points as f64);
-        let last = self.num_points as u32 - 1;
-        for (number, (index, &u)) in (0_u32..).zip(self.indices.iter_mut().zip(self.strata)) {
-            let place = (f64::from(number) + f64::from(u)) / count;
-            *index = ((place * n) as u32).min(last);
-        }
-    }
-}
-
-/// From a point to a place in its cell, u in [0, 1) of the way through it.
-struct MoveInCell<'a> {
-    uniforms: &'a [f32],
-    origin: f32,
-    width: f32,
-    places: &'a mut [f32],
-}
-
-impl VectorLoop for MoveInCell<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (x, u) in self.places.iter_mut().zip(self.uniforms) {
-            *x = self.origin + (cell_start(*x, self.origin, self.width) + u) * self.width;
-        }
-    }
-}
-
-/// r += count · w_h / (n hᵈ).
-struct AddDensity<'a> {
-    counts: &'a [u32],
-    unit: f64,
-    density: &'a mut [f64],
-}
-
-impl VectorLoop for AddDensity<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (density, &count) in self.density.iter_mut().zip(self.counts) {
-            *density += f64::from(count) * self.unit;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,9 +222,9 @@ mod tests {
         let mixture = GridMixture::new(200, 3, 2.0, &widths, (count, num_uniform), stream.child(0));
         let (mut values, mut log_density) = (vec![0.0; 3 * count], vec![0.0; count]);
         let mut is_near = vec![false; count];
-        let drawn =
+        let mut drawn =
             Proposals { values: &mut values, log_density: &mut log_density, is_near: &mut is_near };
-        mixture.draw(&points, stream.child(1), drawn, &mut Workspace::default());
+        mixture.draw(&points, stream.child(1), &mut drawn, &mut Workspace::default());
         // ∫ exp(−‖y‖²/(2·0.5²)) = (2π·0.25)^{3/2}, nearly all of it inside [−2, 2]³.
         let weights: Vec<f64> = values
             .chunks_exact(3)

@@ -23,7 +23,9 @@ fn digest(batch: &Batch) -> u64 {
     let arrays = [&batch.encoder_points, &batch.points, &batch.candidates, &batch.log_weights];
     for array in arrays {
         add(array.len() as u64);
-        array.iter().for_each(|x| add(u64::from(x.to_bits())));
+        for x in array {
+            add(u64::from(x.to_bits()));
+        }
     }
     batch.bases.iter().for_each(|x| add(x.to_bits()));
     add(batch.is_near.len() as u64);
@@ -38,7 +40,9 @@ fn shells(dim: usize, sizes: &[usize]) -> Vec<Vec<f32>> {
         Stream::new(number as u64, "shells").fill_normal(0, 0, &mut points);
         for point in points.chunks_exact_mut(dim) {
             let norm = point.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-3);
-            point.iter_mut().for_each(|x| *x = *x / norm * 1.5 + 0.2 * *x);
+            for x in point {
+                *x = *x / norm * 1.5 + 0.2 * *x;
+            }
         }
         points
     };

@@ -209,7 +209,9 @@ mod tests {
             let mut points = Columns::default();
             points.read_rows(&rows, dim);
             // Half of the places are points of the set, at the wall if outside.
-            rows.iter_mut().for_each(|x| *x = x.clamp(-1.0, 1.0));
+            for x in &mut rows {
+                *x = x.clamp(-1.0, 1.0);
+            }
             stream.child(1).fill_uniform(0, 0, &mut rows[200 * dim..]);
             let mut places = Columns::default();
             places.read_rows(&rows, dim);
