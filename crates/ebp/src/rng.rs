@@ -92,11 +92,16 @@ impl Stream {
     /// assert_eq!(order, (0..10).collect::<Vec<_>>());
     /// ```
     pub fn permutation(&self, count: usize) -> Vec<usize> {
+        const NUMBER_BITS: u32 = 40;
         let mut keys = vec![0.0; count];
         self.fill_uniform(0, 0, &mut keys);
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
-        order
+        // The 24 bits of a uniform above its number: one integer to sort by.
+        let mut order: Vec<u64> = (0_u64..)
+            .zip(keys)
+            .map(|(number, key)| ((key * 2.0_f32.powi(24)) as u64) << NUMBER_BITS | number)
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|key| (key & ((1 << NUMBER_BITS) - 1)) as usize).collect()
     }
 
     /// A closure for the transform would be a function of its own, which a SIMD kernel does not
@@ -285,6 +290,18 @@ mod tests {
         for (i, a) in values.iter().enumerate() {
             assert!(values[..i].iter().all(|b| a.to_bits() != b.to_bits()), "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_permutation_sorts_by_uniform_and_then_by_number() {
+        let (stream, count) = (Stream::new(8, "order"), 20_000);
+        let mut keys = vec![0.0_f32; count];
+        stream.fill_uniform(0, 0, &mut keys);
+        let mut expected: Vec<usize> = (0..count).collect();
+        expected.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
+        // n²/2 pairs of 24 bits: twelve ties to be expected.
+        assert!(expected.windows(2).any(|pair| keys[pair[0]].to_bits() == keys[pair[1]].to_bits()));
+        assert_eq!(stream.permutation(count), expected);
     }
 
     /// Moments of 2²⁰ draws; the standard errors of mean, variance and fourth moment of n normals
