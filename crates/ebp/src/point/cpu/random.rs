@@ -1,5 +1,5 @@
 //! Many random numbers at once, on the instruction set of the machine: the same bits as those of
-//! [`Stream`], two to three times as fast.
+//! [`Stream`], whose own functions are compiled for every machine.
 
 use super::vectorise::{VectorLoop, Vectoriser};
 use crate::rng::Stream;
