@@ -74,14 +74,14 @@ impl Stream {
 
     /// Standard normals at indices `start`, `start + 1`, … of `step`.
     pub fn fill_normal(&self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, normals);
+        self.fill::<true>(step, start, out);
     }
 
     /// Uniforms on [0, 1) with 24 bits at indices `start`, `start + 1`, … of `step`.
     ///
     /// Indices are shared with the normals: use another stream for independent numbers.
     pub fn fill_uniform(&self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, uniforms);
+        self.fill::<false>(step, start, out);
     }
 
     /// 0, 1, …, `count` − 1 in random order, by sorting uniforms; 24 bits may tie, then by number.
@@ -92,29 +92,40 @@ impl Stream {
     /// assert_eq!(order, (0..10).collect::<Vec<_>>());
     /// ```
     pub fn permutation(&self, count: usize) -> Vec<usize> {
+        const NUMBER_BITS: u32 = 40;
         let mut keys = vec![0.0; count];
         self.fill_uniform(0, 0, &mut keys);
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
-        order
+        // The 24 bits of a uniform above its number: one integer to sort by.
+        let mut order: Vec<u64> = (0_u64..)
+            .zip(keys)
+            .map(|(number, key)| ((key * 2.0_f32.powi(24)) as u64) << NUMBER_BITS | number)
+            .collect();
+        order.sort_unstable();
+        order.into_iter().map(|key| (key & ((1 << NUMBER_BITS) - 1)) as usize).collect()
     }
 
+    /// A closure for the transform would be a function of its own, which a SIMD kernel does not
+    /// compile for its instruction set.
     #[inline(always)]
-    fn fill(
-        self,
-        step: u32,
-        start: u64,
-        out: &mut [f32],
-        transform: impl Fn(&[[u32; LANES]; 4]) -> [f32; GROUP],
-    ) {
+    fn fill<const IS_NORMAL: bool>(self, step: u32, start: u64, out: &mut [f32]) {
         let mut skip = (start % GROUP as u64) as usize;
         let mut group = start / GROUP as u64;
         let mut rest = out;
         while !rest.is_empty() {
-            let values = transform(&philox_group(self.key, step, group));
+            let words = philox_group(self.key, step, group);
+            let mut values = [0.0; GROUP];
+            if IS_NORMAL {
+                normals(&words, &mut values);
+            } else {
+                uniforms(&words, &mut values);
+            }
             let count = rest.len().min(GROUP - skip);
             let (head, tail) = rest.split_at_mut(count);
-            head.copy_from_slice(&values[skip..skip + count]);
+            match <&mut [f32; GROUP]>::try_from(&mut *head) {
+                // A whole group, with no call to copy it.
+                Ok(head) => *head = values,
+                Err(_) => head.copy_from_slice(&values[skip..skip + count]),
+            }
             (rest, skip, group) = (tail, 0, group + 1);
         }
     }
@@ -123,7 +134,13 @@ impl Stream {
     /// own instruction set. The bits are the same on every one.
     #[inline(always)]
     pub(crate) fn fill_normal_inline(self, step: u32, start: u64, out: &mut [f32]) {
-        self.fill(step, start, out, normals);
+        self.fill::<true>(step, start, out);
+    }
+
+    /// As [`fill_uniform`](Self::fill_uniform), inlined for the same reason.
+    #[inline(always)]
+    pub(crate) fn fill_uniform_inline(self, step: u32, start: u64, out: &mut [f32]) {
+        self.fill::<false>(step, start, out);
     }
 }
 
@@ -168,20 +185,17 @@ fn philox(mut key: [u32; 2], words: &mut [[u32; LANES]; 4]) {
 }
 
 #[inline(always)]
-fn uniforms(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
-    let mut out = [0.0; GROUP];
+fn uniforms(words: &[[u32; LANES]; 4], out: &mut [f32; GROUP]) {
     for m in 0..4 {
         for lane in 0..LANES {
             out[m * LANES + lane] = (words[m][lane] >> 8) as f32 * 2.0_f32.powi(-24);
         }
     }
-    out
 }
 
 /// Box and Muller: (√(−2 ln u) cos 2πv, √(−2 ln u) sin 2πv).
 #[inline(always)]
-fn normals(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
-    let mut out = [0.0; GROUP];
+fn normals(words: &[[u32; LANES]; 4], out: &mut [f32; GROUP]) {
     for pair in 0..2 {
         for lane in 0..LANES {
             let radius = (-2.0 * ln_unit(words[2 * pair][lane])).sqrt();
@@ -190,7 +204,6 @@ fn normals(words: &[[u32; LANES]; 4]) -> [f32; GROUP] {
             out[(2 * pair + 1) * LANES + lane] = radius * sine;
         }
     }
-    out
 }
 
 /// ln u for u = (word / 2⁸ + 1) / 2²⁴ in (0, 1].
@@ -277,6 +290,18 @@ mod tests {
         for (i, a) in values.iter().enumerate() {
             assert!(values[..i].iter().all(|b| a.to_bits() != b.to_bits()), "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_permutation_sorts_by_uniform_and_then_by_number() {
+        let (stream, count) = (Stream::new(8, "order"), 20_000);
+        let mut keys = vec![0.0_f32; count];
+        stream.fill_uniform(0, 0, &mut keys);
+        let mut expected: Vec<usize> = (0..count).collect();
+        expected.sort_by(|&a, &b| keys[a].total_cmp(&keys[b]));
+        // n²/2 pairs of 24 bits: twelve ties to be expected.
+        assert!(expected.windows(2).any(|pair| keys[pair[0]].to_bits() == keys[pair[1]].to_bits()));
+        assert_eq!(stream.permutation(count), expected);
     }
 
     /// Moments of 2²⁰ draws; the standard errors of mean, variance and fourth moment of n normals

@@ -1,5 +1,6 @@
 //! Fewer points of a cloud, spread evenly: farthest points, and Poisson discs.
 
+use crate::point::cpu::vectorise::Vectoriser;
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -112,7 +113,7 @@ pub(crate) fn drawn(size: usize, count: usize, stream: Stream) -> Vec<usize> {
 /// Two uniforms for each of `count` draws, all at once: the generator works in groups of 64.
 fn uniform_pairs(stream: Stream, count: usize) -> Vec<[f32; 2]> {
     let mut pairs = vec![[0.0; 2]; count];
-    stream.fill_uniform(0, 0, pairs.as_flattened_mut());
+    Vectoriser::new().fill_uniform(stream, pairs.as_flattened_mut());
     pairs
 }
 

@@ -29,6 +29,7 @@ mod kernel;
 mod motion;
 mod packed;
 mod pool;
+mod random;
 mod schedule;
 mod score;
 mod second_order;

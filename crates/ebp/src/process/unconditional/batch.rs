@@ -1,14 +1,18 @@
 //! What a training step reads: points of every set, thinned out, jittered and perturbed, and
 //! candidates for log Z.
 
+#[cfg(test)]
+mod pinned;
+
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::config::{AugmentationConfig, CloudEstimator, UnconditionalConfig};
-use super::proposal::GridMixture;
+use super::proposal::{GridMixture, Proposals, Workspace};
 use crate::data::mesh::drawn;
 use crate::nn::Step;
+use crate::point::cpu::vectorise::Vectoriser;
 use crate::point::{ResidentBatch, ResidentLearner, SentBatch};
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
@@ -80,10 +84,10 @@ impl UnconditionalConfig {
         scale * x.iter().map(|x| x * x).sum::<f32>()
     }
 
-    /// ω of a candidate, one of `count`: −∞ outside of the domain.
-    pub(super) fn log_weight(&self, y: &[f32], log_density: f32, count: usize) -> f32 {
+    /// ω of a candidate, one of `exp(log_count)`: −∞ outside of the domain.
+    pub(super) fn log_weight(&self, y: &[f32], log_density: f32, log_count: f32) -> f32 {
         let is_inside = y.iter().all(|x| x.abs() <= self.half_width);
-        if is_inside { self.base(y) - log_density - (count as f32).ln() } else { f32::NEG_INFINITY }
+        if is_inside { self.base(y) - log_density - log_count } else { f32::NEG_INFINITY }
     }
 }
 
@@ -112,16 +116,6 @@ pub(super) struct Batch {
     pub(super) candidates: Vec<f32>,
     pub(super) log_weights: Vec<f32>,
     pub(super) is_near: Vec<bool>,
-}
-
-#[derive(Default)]
-struct Prepared {
-    encoder_points: Vec<f32>,
-    points: Vec<f32>,
-    base: f64,
-    candidates: Vec<f32>,
-    log_weights: Vec<f32>,
-    is_near: Vec<bool>,
 }
 
 /// How a batch is made.
@@ -166,80 +160,149 @@ impl Batch {
                 return Err(Error::invalid(format!("sets[{number}]"), expected, set.len()));
             }
         }
-        let prepared: Vec<Prepared> = sets
-            .par_iter()
-            .enumerate()
-            .map(|(number, set)| prepare(set, config, plan, stream.child(number as u64)))
-            .collect();
-        let gather = |part: fn(&Prepared) -> &Vec<f32>| -> Vec<f32> {
-            prepared.iter().map(|set| part(set).as_slice()).collect::<Vec<_>>().concat()
+        let sizes = |most: usize| {
+            SetOffsets::from_sizes(sets.iter().map(|set| (set.len() / dim).min(most)))
         };
-        let sizes = |part: fn(&Prepared) -> &Vec<f32>| {
-            SetOffsets::from_sizes(prepared.iter().map(|set| part(set).len() / dim))
+        let (encoder_offsets, offsets) =
+            (sizes(config.encoder_points)?, sizes(config.likelihood_points)?);
+        let num_candidates = sets.len() * plan.num_candidates;
+        let mut batch = Self {
+            whole: sizes(usize::MAX)?,
+            encoder_points: vec![0.0; encoder_offsets.num_elements() * dim],
+            encoder_offsets,
+            points: vec![0.0; offsets.num_elements() * dim],
+            offsets,
+            bases: vec![0.0; sets.len()],
+            candidates: vec![0.0; num_candidates * dim],
+            log_weights: vec![0.0; num_candidates],
+            is_near: vec![false; num_candidates],
         };
-        Ok(Self {
-            whole: SetOffsets::from_sizes(sets.iter().map(|set| set.len() / dim))?,
-            encoder_points: gather(|set| &set.encoder_points),
-            encoder_offsets: sizes(|set| &set.encoder_points)?,
-            points: gather(|set| &set.points),
-            offsets: sizes(|set| &set.points)?,
-            bases: prepared.iter().map(|set| set.base).collect(),
-            candidates: gather(|set| &set.candidates),
-            log_weights: gather(|set| &set.log_weights),
-            is_near: prepared.iter().flat_map(|set| set.is_near.iter().copied()).collect(),
-        })
+        batch.parts(dim, plan.num_candidates).into_par_iter().zip(sets).enumerate().for_each_init(
+            Memory::default,
+            |memory, (number, (part, set))| {
+                prepare(set, part, config, plan, stream.child(number as u64), memory);
+            },
+        );
+        Ok(batch)
+    }
+
+    /// What belongs to each set, to be written by a thread each.
+    fn parts(&mut self, dim: usize, num_candidates: usize) -> Vec<SetPart<'_>> {
+        let mut encoder_points = self.encoder_points.as_mut_slice();
+        let mut points = self.points.as_mut_slice();
+        let mut candidates = self.candidates.as_mut_slice();
+        let mut log_weights = self.log_weights.as_mut_slice();
+        let mut is_near = self.is_near.as_mut_slice();
+        let sizes = self.bases.iter_mut().enumerate();
+        sizes
+            .map(|(set, base)| SetPart {
+                encoder_points: cut(&mut encoder_points, self.encoder_offsets.size(set) * dim),
+                points: cut(&mut points, self.offsets.size(set) * dim),
+                base,
+                candidates: cut(&mut candidates, num_candidates * dim),
+                log_weights: cut(&mut log_weights, num_candidates),
+                is_near: cut(&mut is_near, num_candidates),
+            })
+            .collect()
     }
 }
 
-fn prepare(set: &[f32], config: &UnconditionalConfig, plan: BatchPlan, stream: Stream) -> Prepared {
+/// The first `count` of what is left.
+#[expect(clippy::mut_mut, reason = "what is left is a slice that shrinks")]
+fn cut<'a, T>(left: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    let (first, rest) = std::mem::take(left).split_at_mut(count);
+    *left = rest;
+    first
+}
+
+/// One set of a [`Batch`].
+struct SetPart<'a> {
+    encoder_points: &'a mut [f32],
+    points: &'a mut [f32],
+    base: &'a mut f64,
+    candidates: &'a mut [f32],
+    log_weights: &'a mut [f32],
+    is_near: &'a mut [bool],
+}
+
+/// What a thread keeps from set to set.
+#[derive(Default)]
+struct Memory {
+    points: Vec<f32>,
+    noise: Vec<f32>,
+    workspace: Workspace,
+}
+
+fn prepare(
+    set: &[f32],
+    part: SetPart<'_>,
+    config: &UnconditionalConfig,
+    plan: BatchPlan,
+    stream: Stream,
+    memory: &mut Memory,
+) {
     let dim = config.value_dim;
     let n = set.len() / dim;
     let count = n.min(config.encoder_points.max(config.likelihood_points));
-    let mut points: Vec<f32> = drawn(n, count, stream.child(0))
-        .into_iter()
-        .flat_map(|index| &set[index * dim..(index + 1) * dim])
-        .copied()
-        .collect();
+    let Memory { points, noise, .. } = memory;
+    points.resize(count * dim, 0.0);
+    let indices = drawn(n, count, stream.child(0));
+    match dim {
+        2 => gather::<2>(set, &indices, points),
+        3 => gather::<3>(set, &indices, points),
+        _ => {
+            for (point, index) in points.chunks_exact_mut(dim).zip(indices) {
+                point.copy_from_slice(&set[index * dim..(index + 1) * dim]);
+            }
+        }
+    }
     if plan.is_augmented {
-        augment(&mut points, config, stream.child(5));
+        augment(points, config, stream.child(5));
     }
     if plan.jitter > 0.0 {
-        let mut noise = vec![0.0; points.len()];
-        stream.child(1).fill_normal(0, 0, &mut noise);
-        for (x, noise) in points.iter_mut().zip(noise) {
+        noise.resize(points.len(), 0.0);
+        Vectoriser::new().fill_normal(stream.child(1), noise);
+        for (x, noise) in points.iter_mut().zip(noise.iter()) {
             *x += plan.jitter * noise;
         }
     }
-    let first = |count: usize| points[..points.len().min(count * dim)].to_vec();
-    let mut prepared = Prepared {
-        encoder_points: first(config.encoder_points),
-        points: first(config.likelihood_points),
-        ..Prepared::default()
-    };
-    let sum: f64 = prepared.points.chunks_exact(dim).map(|x| f64::from(config.base(x))).sum();
-    prepared.base = sum / (prepared.points.len() / dim) as f64;
+    part.encoder_points.copy_from_slice(&points[..part.encoder_points.len()]);
+    part.points.copy_from_slice(&points[..part.points.len()]);
+    let sum: f64 = part.points.chunks_exact(dim).map(|x| f64::from(config.base(x))).sum();
+    *part.base = sum / (part.points.len() / dim) as f64;
     if plan.is_perturbed {
-        perturb(&mut prepared.encoder_points, config, stream.child(2));
+        perturb(part.encoder_points, config, stream.child(2), noise);
     }
     if plan.num_candidates > 0 {
         let num_uniform = num_uniform(config, plan.num_candidates);
         let mixture = GridMixture::new(
-            &points,
+            count,
             dim,
             config.half_width,
             &config.proposal.cell_widths,
             (plan.num_candidates, num_uniform),
             stream.child(3),
         );
-        let drawn = mixture.draw(&points, num_uniform, stream.child(4));
-        let count = plan.num_candidates + plan.num_sampled;
-        let rows = drawn.values.chunks_exact(dim).zip(&drawn.log_density);
-        prepared.log_weights =
-            rows.map(|(y, &log_density)| config.log_weight(y, log_density, count)).collect();
-        prepared.candidates = drawn.values;
-        prepared.is_near = drawn.is_near;
+        let mut proposals = Proposals {
+            values: &mut *part.candidates,
+            log_density: &mut *part.log_weights,
+            is_near: part.is_near,
+        };
+        mixture.draw(points, stream.child(4), &mut proposals, &mut memory.workspace);
+        let log_count = ((plan.num_candidates + plan.num_sampled) as f32).ln();
+        for (y, log) in part.candidates.chunks_exact(dim).zip(part.log_weights) {
+            *log = config.log_weight(y, *log, log_count);
+        }
     }
-    prepared
+}
+
+/// Rows by number; for a known size copying one is no call.
+fn gather<const D: usize>(set: &[f32], indices: &[usize], points: &mut [f32]) {
+    let (rows, _) = set.as_chunks::<D>();
+    let (points, _) = points.as_chunks_mut::<D>();
+    for (point, &index) in points.iter_mut().zip(indices) {
+        *point = rows[index];
+    }
 }
 
 /// How many of `count` candidates fall anywhere.
@@ -274,7 +337,7 @@ fn augment(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
 }
 
 /// Noise everywhere, or in a ball around a random point, or none.
-fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
+fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream, noise: &mut Vec<f32>) {
     let dim = config.value_dim;
     let mut draws = [0.0; 4];
     stream.child(0).fill_uniform(0, 0, &mut draws);
@@ -282,10 +345,10 @@ fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
     if f64::from(draws[0]) >= settings.share {
         return;
     }
-    let mut noise = vec![0.0; points.len()];
-    stream.child(1).fill_normal(0, 0, &mut noise);
+    noise.resize(points.len(), 0.0);
+    Vectoriser::new().fill_normal(stream.child(1), noise);
     if draws[1] < 0.5 {
-        for (x, noise) in points.iter_mut().zip(noise) {
+        for (x, noise) in points.iter_mut().zip(noise.iter()) {
             *x += draws[2] * settings.everywhere * noise;
         }
         return;
@@ -297,7 +360,7 @@ fn perturb(points: &mut [f32], config: &UnconditionalConfig, stream: Stream) {
     for (point, noise) in points.chunks_exact_mut(dim).zip(noise.chunks_exact(dim)) {
         let square: f32 = point.iter().zip(&centre).map(|(x, c)| (x - c) * (x - c)).sum();
         if square < settings.radius * settings.radius {
-            for (x, noise) in point.iter_mut().zip(noise) {
+            for (x, noise) in point.iter_mut().zip(noise.iter()) {
                 *x += draws[2] * settings.in_ball * noise;
             }
         }

@@ -260,8 +260,8 @@ impl UnconditionalProcess {
             let own = &drawn[sampler.start * dim..sampler.end * dim];
             values.extend_from_slice(own);
             let rows = own.chunks_exact(dim).zip(&log_densities[sampler]);
-            let count = of_grids + of_sampler;
-            log_weights.extend(rows.map(|(y, r)| self.config.log_weight(y, *r, count)));
+            let log_count = ((of_grids + of_sampler) as f32).ln();
+            log_weights.extend(rows.map(|(y, r)| self.config.log_weight(y, *r, log_count)));
         }
         Ok(Candidates {
             values: Cow::Owned(values),

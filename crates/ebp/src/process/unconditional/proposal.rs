@@ -15,56 +15,77 @@
 //! Each part of the mixture makes a fixed number of the proposals, and picks points in strata;
 //! both only lower the variance (the balance heuristic of Veach and Guibas, 1995).
 
+mod cells;
+mod columns;
+mod hashed;
+mod loops;
+
+use self::cells::{CellCounter, Grid};
+use self::columns::Columns;
+use self::loops::{AddDensity, MoveInCell, PickPoints};
+use crate::point::cpu::vectorise::Vectoriser;
 use crate::rng::Stream;
 
 /// The parts of the mixture.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct GridMixture {
     dim: usize,
     half_width: f32,
-    grids: Vec<Grid>,
-    /// The share of the uniform law.
+    parts: Vec<Part>,
+    /// The share of the uniform law, and how many proposals come from it.
     uniform_weight: f64,
+    num_uniform: usize,
 }
 
-/// Proposals of one set.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Proposals {
+/// Memory that is kept from set to set: what the allocator gives back to the system must be paged in
+/// again.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    points: Columns,
+    /// `[K, d + 1]`, and the same by columns.
+    uniforms: Vec<f32>,
+    draws: Columns,
+    indices: Vec<u32>,
+    places: Columns,
+    density: Vec<f64>,
+    counts: Vec<u32>,
+    counter: CellCounter,
+}
+
+/// Where the proposals of one set are written.
+#[derive(Debug)]
+pub(super) struct Proposals<'a> {
     /// `[K, d]`.
-    pub(super) values: Vec<f32>,
+    pub(super) values: &'a mut [f32],
     /// log r of each; +∞ outside of the domain, where a proposal must not count.
-    pub(super) log_density: Vec<f32>,
+    pub(super) log_density: &'a mut [f32],
     /// Whether it shares a cell of the first scale with a point of the set.
-    pub(super) is_near: Vec<bool>,
+    pub(super) is_near: &'a mut [bool],
 }
 
-#[derive(Clone, Debug)]
-struct Grid {
-    width: f32,
-    /// Where cell 0 begins, per axis.
-    origin: Vec<f32>,
+#[derive(Debug)]
+struct Part {
+    grid: Grid,
     /// w_h / (n hᵈ): what a count of one adds to the density.
     unit: f64,
     /// How many proposals come from here.
     share: usize,
-    counts: CellCounts,
 }
 
 impl GridMixture {
-    /// Grids of `points` `[n, d]`; `num_proposals` of which `num_uniform` are uniform.
+    /// Grids of `num_points` points; `num_proposals` of which `num_uniform` are uniform.
     pub(super) fn new(
-        points: &[f32],
+        num_points: usize,
         dim: usize,
         half_width: f32,
         widths: &[f32],
         (num_proposals, num_uniform): (usize, usize),
         stream: Stream,
     ) -> Self {
-        let n = points.len() / dim;
         let num_local = num_proposals - num_uniform;
         let mut shifts = vec![0.0; widths.len() * dim];
         stream.fill_uniform(0, 0, &mut shifts);
-        let grids = widths
+        let parts = widths
             .iter()
             .enumerate()
             .map(|(number, &width)| {
@@ -75,128 +96,106 @@ impl GridMixture {
                     .iter()
                     .map(|shift| (shift - 1.0) * width - half_width)
                     .collect();
-                let mut counts = CellCounts::with_room_for(n);
-                for point in points.chunks_exact(dim) {
-                    counts.add(cell_key(point, &origin, width));
-                }
                 let weight = share as f64 / num_proposals as f64;
-                let volume = n as f64 * f64::from(width).powi(i32::try_from(dim).unwrap_or(3));
-                Grid { width, origin, unit: weight / volume, share, counts }
+                let volume = num_points as f64 * power(f64::from(width), dim);
+                Part { grid: Grid { width, origin }, unit: weight / volume, share }
             })
             .collect();
         let uniform_weight = num_uniform as f64 / num_proposals as f64;
-        Self { dim, half_width, grids, uniform_weight }
+        Self { dim, half_width, parts, uniform_weight, num_uniform }
     }
 
-    /// log r(y), +∞ outside of the domain; and whether a point of the set is near.
-    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    fn log_density(&self, y: &[f32]) -> (f32, bool) {
-        if y.iter().any(|x| x.abs() > self.half_width) {
-            return (f32::INFINITY, false);
-        }
-        let volume = (2.0 * f64::from(self.half_width)).powi(i32::try_from(self.dim).unwrap_or(3));
-        let mut density = self.uniform_weight / volume;
-        let mut is_near = false;
-        for (number, grid) in self.grids.iter().enumerate() {
-            let count = grid.counts.get(cell_key(y, &grid.origin, grid.width));
-            is_near |= number == 0 && count > 0;
-            density += f64::from(count) * grid.unit;
-        }
-        (density.ln() as f32, is_near)
+    /// The proposals around `points` `[n, d]`, those of each scale and then the uniform ones.
+    pub(super) fn draw(
+        &self,
+        points: &[f32],
+        stream: Stream,
+        out: &mut Proposals<'_>,
+        workspace: &mut Workspace,
+    ) {
+        workspace.points.read_rows(points, self.dim);
+        self.draw_places(stream, workspace);
+        workspace.places.write_rows(out.values);
+        self.log_density(workspace, out.log_density, out.is_near);
     }
 
-    /// The proposals, those of each scale and then the uniform ones.
-    pub(super) fn draw(&self, points: &[f32], num_uniform: usize, stream: Stream) -> Proposals {
+    /// Where the proposals are.
+    fn draw_places(&self, stream: Stream, workspace: &mut Workspace) {
+        let Workspace { points, uniforms, draws, indices, places, .. } = workspace;
         let dim = self.dim;
-        let n = points.len() / dim;
-        let num_local: usize = self.grids.iter().map(|grid| grid.share).sum();
-        let mut uniforms = vec![0.0; (num_local + num_uniform) * (dim + 1)];
-        stream.fill_uniform(0, 0, &mut uniforms);
-        let mut values = Vec::with_capacity((num_local + num_uniform) * dim);
-        let mut rows = uniforms.chunks_exact(dim + 1);
-        for grid in &self.grids {
-            for (number, row) in rows.by_ref().take(grid.share).enumerate() {
-                // Stratum `number` of `share` of the set's points.
-                let place = (number as f64 + f64::from(row[dim])) / grid.share as f64;
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a place in [0, 1) times n is a point's number"
-                )]
-                let index = ((place * n as f64) as usize).min(n - 1);
-                let point = &points[index * dim..(index + 1) * dim];
-                for ((x, origin), u) in point.iter().zip(&grid.origin).zip(row) {
-                    let cell = cell(*x, *origin, grid.width) as f32;
-                    values.push(origin + (cell + u) * grid.width);
+        let num_local: usize = self.parts.iter().map(|part| part.share).sum();
+        let num_places = num_local + self.num_uniform;
+        let vectoriser = Vectoriser::new();
+        uniforms.resize(num_places * (dim + 1), 0.0);
+        vectoriser.fill_uniform(stream, uniforms);
+        draws.read_rows(uniforms, dim + 1);
+        places.resize(dim, num_places);
+        let mut start = 0;
+        for part in &self.parts {
+            let range = start..start + part.share;
+            let strata = &draws.axis(dim)[range.clone()];
+            indices.resize(part.share, 0);
+            vectoriser.run(PickPoints { strata, num_points: points.num_rows(), indices });
+            for axis in 0..dim {
+                let column = points.axis(axis);
+                let places = &mut places.axis_mut(axis)[range.clone()];
+                for (place, &index) in places.iter_mut().zip(indices.iter()) {
+                    *place = column[index as usize];
+                }
+                let uniforms = &draws.axis(axis)[range.clone()];
+                let (origin, width) = (part.grid.origin[axis], part.grid.width);
+                vectoriser.run(MoveInCell { uniforms, origin, width, places });
+            }
+            start = range.end;
+        }
+        for axis in 0..dim {
+            let uniforms = &draws.axis(axis)[start..];
+            for (place, u) in places.axis_mut(axis)[start..].iter_mut().zip(uniforms) {
+                *place = (2.0 * u - 1.0) * self.half_width;
+            }
+        }
+    }
+
+    /// log r of every place, +∞ outside of the domain; and whether a point of the set is near.
+    fn log_density(
+        &self,
+        workspace: &mut Workspace,
+        log_density: &mut [f32],
+        is_near: &mut [bool],
+    ) {
+        let Workspace { points, places, density, counts, counter, .. } = workspace;
+        let vectoriser = Vectoriser::new();
+        let volume = power(2.0 * f64::from(self.half_width), self.dim);
+        density.clear();
+        density.resize(places.num_rows(), self.uniform_weight / volume);
+        counts.resize(places.num_rows(), 0);
+        for (number, Part { grid, unit, .. }) in self.parts.iter().enumerate() {
+            counter.count(grid, self.half_width, points, places, counts);
+            vectoriser.run(AddDensity { counts, unit: *unit, density });
+            if number == 0 {
+                for (is_near, &count) in is_near.iter_mut().zip(counts.iter()) {
+                    *is_near = count > 0;
                 }
             }
         }
-        for row in rows {
-            values.extend(row[..dim].iter().map(|u| (2.0 * u - 1.0) * self.half_width));
+        for (log, density) in log_density.iter_mut().zip(density) {
+            #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+            let rounded = density.ln() as f32;
+            *log = rounded;
         }
-        let (log_density, is_near) = values.chunks_exact(dim).map(|y| self.log_density(y)).unzip();
-        Proposals { values, log_density, is_near }
-    }
-}
-
-/// ⌊(x − origin)/width⌋, without a call of the mathematical library.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "cells that matter are few")]
-fn cell(x: f32, origin: f32, width: f32) -> i32 {
-    let place = (x - origin) / width;
-    let towards_zero = place as i32;
-    towards_zero - i32::from(towards_zero as f32 > place)
-}
-
-/// The cell of a point, as one number: cells far away share theirs with none near the data.
-#[expect(clippy::cast_sign_loss, reason = "21 bits hold any cell that matters")]
-fn cell_key(point: &[f32], origin: &[f32], width: f32) -> u64 {
-    const BITS: u32 = 21;
-    const OFFSET: i32 = 1 << 20;
-    point.iter().zip(origin).fold(0_u64, |key, (x, origin)| {
-        let cell = cell(*x, *origin, width).wrapping_add(OFFSET);
-        key.wrapping_shl(BITS) ^ u64::from(cell as u32)
-    })
-}
-
-/// How many points lie in a cell: a table by open addressing.
-#[derive(Clone, Debug)]
-struct CellCounts {
-    mask: usize,
-    /// 64 less the number of the table's bits: slots are the upper bits of a product, where all
-    /// axes of a cell meet.
-    shift: u32,
-    keys: Vec<u64>,
-    counts: Vec<u32>,
-}
-
-impl CellCounts {
-    /// At most half full with `num_points` different cells.
-    fn with_room_for(num_points: usize) -> Self {
-        let size = (2 * num_points.max(1)).next_power_of_two();
-        let shift = 64 - size.trailing_zeros();
-        Self { mask: size - 1, shift, keys: vec![0; size], counts: vec![0; size] }
-    }
-
-    /// Where the key is, or where it would go.
-    fn slot(&self, key: u64) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "as many bits as the table has")]
-        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize & self.mask;
-        while self.counts[slot] > 0 && self.keys[slot] != key {
-            slot = (slot + 1) & self.mask;
+        for axis in 0..self.dim {
+            let rest = log_density.iter_mut().zip(is_near.iter_mut());
+            for ((log, is_near), x) in rest.zip(places.axis(axis)) {
+                if x.abs() > self.half_width {
+                    (*log, *is_near) = (f32::INFINITY, false);
+                }
+            }
         }
-        slot
     }
+}
 
-    fn add(&mut self, key: u64) {
-        let slot = self.slot(key);
-        self.keys[slot] = key;
-        self.counts[slot] += 1;
-    }
-
-    fn get(&self, key: u64) -> u32 {
-        self.counts[self.slot(key)]
-    }
+fn power(x: f64, dim: usize) -> f64 {
+    x.powi(i32::try_from(dim).unwrap_or(3))
 }
 
 #[cfg(test)]
@@ -220,15 +219,16 @@ mod tests {
         let widths = [0.1, 0.3, 0.8];
         let (count, num_uniform) = (30_000, 6_000);
         let stream = Stream::new(1, "mixture");
-        let mixture =
-            GridMixture::new(&points, 3, 2.0, &widths, (count, num_uniform), stream.child(0));
-        let drawn = mixture.draw(&points, num_uniform, stream.child(1));
-        assert_eq!(drawn.log_density.len(), count);
+        let mixture = GridMixture::new(200, 3, 2.0, &widths, (count, num_uniform), stream.child(0));
+        let (mut values, mut log_density) = (vec![0.0; 3 * count], vec![0.0; count]);
+        let mut is_near = vec![false; count];
+        let mut drawn =
+            Proposals { values: &mut values, log_density: &mut log_density, is_near: &mut is_near };
+        mixture.draw(&points, stream.child(1), &mut drawn, &mut Workspace::default());
         // ∫ exp(−‖y‖²/(2·0.5²)) = (2π·0.25)^{3/2}, nearly all of it inside [−2, 2]³.
-        let weights: Vec<f64> = drawn
-            .values
+        let weights: Vec<f64> = values
             .chunks_exact(3)
-            .zip(&drawn.log_density)
+            .zip(&log_density)
             .map(|(y, log_r)| {
                 let square: f32 = y.iter().map(|x| x * x).sum();
                 (f64::from(-2.0 * square) - f64::from(*log_r)).exp()
@@ -246,30 +246,19 @@ mod tests {
     #[test]
     fn every_point_of_the_set_is_covered_at_every_scale() {
         let points = points(50);
-        let mixture =
-            GridMixture::new(&points, 3, 3.0, &[0.01], (100, 1), Stream::new(1, "mixture"));
-        for point in points.chunks_exact(3) {
-            // 99 of 100 proposals, 50 points, cells of 10⁻⁶.
-            assert!(mixture.log_density(point).0 > (0.99_f32 / 50.0 * 1e6).ln() - 1e-3);
-        }
-        assert!(mixture.log_density(&[3.1, 0.0, 0.0]).0.is_infinite());
-        assert!(mixture.log_density(&[2.9, 2.9, -2.9]).0.is_finite());
-    }
-
-    #[test]
-    fn cells_below_and_above_the_origin_are_different() {
-        let origin = [0.0; 3];
-        let key = |x: f32, y: f32, z: f32| cell_key(&[x, y, z], &origin, 1.0);
-        let mut keys = Vec::new();
-        for x in [-1.5, -0.5, 0.5] {
-            for y in [-1.5, -0.5, 0.5] {
-                for z in [-1.5, -0.5, 0.5] {
-                    keys.push(key(x, y, z));
-                }
-            }
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), 27);
+        let mixture = GridMixture::new(50, 3, 3.0, &[0.01], (100, 1), Stream::new(1, "mixture"));
+        let log_density = |places: &[f32]| {
+            let mut workspace = Workspace::default();
+            workspace.points.read_rows(&points, 3);
+            workspace.places.read_rows(places, 3);
+            let (mut log_density, mut is_near) = (vec![0.0; 50], vec![false; 50]);
+            mixture.log_density(&mut workspace, &mut log_density, &mut is_near);
+            log_density
+        };
+        // 99 of 100 proposals, 50 points, cells of 10⁻⁶.
+        let least = (0.99_f32 / 50.0 * 1e6).ln() - 1e-3;
+        assert!(log_density(&points).iter().all(|&log| log > least));
+        let places = [3.1, 0.0, 0.0, 2.9, 2.9, -2.9];
+        assert!(log_density(&places)[0].is_infinite() && log_density(&places)[1].is_finite());
     }
 }
