@@ -114,6 +114,43 @@ fn gradients_of_real_networks_agree_with_the_cpu_in_f32() {
     compare(&gpu, &Work::new(&[128, 256, 256], 512, Activation::Softplus), 1e-5);
 }
 
+/// A GPU with little room works in chunks of rows, which cut through sets.
+#[test]
+fn chunks_change_rounding_only() {
+    let Some(whole) = gpu(Precision::F32) else { return };
+    let cut = CudaBackend::new(0, Precision::F32).unwrap();
+    cut.limit_memory(3 << 20).unwrap();
+    let work = Work::new(&[64, 48], 24, Activation::Silu);
+    let batch = work.batch();
+    let cotangent = normals("chunks", work.offsets.num_sets() * 24);
+    let pools = |gpu: &CudaBackend, pooling: Pooling| {
+        let pooled = gpu.pool(&work.mlp, &batch, pooling).unwrap();
+        let back = gpu.pool_backward(&work.mlp, &batch, &pooled, &cotangent, Wanted::ALL).unwrap();
+        (pooled, back)
+    };
+    for pooling in [Pooling::Max, Pooling::Mean, Pooling::Sum] {
+        let ((expected, whole), (found, cut)) = (pools(&whole, pooling), pools(&cut, pooling));
+        assert_near("pooled", &found.values, &expected.values, 1e-6);
+        assert_eq!(found.critical, expected.critical);
+        assert_near("elements", &cut.elements.unwrap(), &whole.elements.unwrap(), 1e-5);
+        assert_near("parameters", &cut.parameters.unwrap(), &whole.parameters.unwrap(), 1e-5);
+        assert_near("context", &cut.context.unwrap(), &whole.context.unwrap(), 1e-5);
+    }
+    let scalar = Work::new(&[64, 48], 1, Activation::Silu);
+    let moved = |gpu: &CudaBackend| {
+        let langevin = Langevin {
+            motion: Motion::default(),
+            step_sizes: &[1e-2; 5],
+            noise_scales: &[0.1; 5],
+            noise: Stream::new(3, "chunks"),
+        };
+        gpu.langevin(&scalar.mlp, &scalar.batch(), &langevin).unwrap()
+    };
+    let (found, expected) = (moved(&cut), moved(&whole));
+    assert_near("moved", &found.elements, &expected.elements, 1e-6);
+    assert_near("kinetic", &found.kinetic, &expected.kinetic, 1e-5);
+}
+
 /// Rounded factors err by 2⁻¹¹ and 2⁻⁸; through four layers and back some three times that.
 #[test]
 fn tensor_cores_err_by_their_rounding_and_no_more() {

@@ -57,6 +57,8 @@ pub struct ResidentModel {
     pub denominator_floor: f64,
     /// The gradient is shortened to this length if it is longer.
     pub max_gradient_norm: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
     /// Decay of the moving average.
     pub average_decay: f32,
 }

@@ -15,7 +15,7 @@ use crate::output;
 use crate::threads::start_threads;
 
 const HELP: &str = "\
-One row per prior on θ, and the training sets in the place of samples, `oracle`, which is the best
+One row per law of θ, and the training sets in the place of samples, `oracle`, which is the best
 that a model can hope for. With several splits the model is trained for each, and a row is the mean
 with the standard deviation over splits. Chamfer distances are means of squares in the units of the
 data; for the divergence clouds are scaled into its ball of radius ½.
@@ -24,7 +24,7 @@ Examples:
   ebp reproduce generation
   ebp reproduce generation --preset cloud --data modelnet10/chair.npy --splits 5
   ebp reproduce generation --preset cloud --data modelnet10/chair.npy --split 3   # one of them only
-  ebp reproduce generation --model runs/cloud";
+  ebp reproduce generation --model runs/cloud --priors kernel";
 
 /// Arguments of `ebp reproduce generation`.
 #[derive(Debug, Args)]
@@ -40,6 +40,15 @@ pub(crate) struct GenerationArguments {
     /// Only this split, for a run with `--splits` to find its rows: work for several processes
     #[arg(long, value_name = "N", value_parser = crate::args::at_least_one, conflicts_with_all = ["splits", "model"])]
     pub(super) split: Option<usize>,
+
+    /// Laws of θ to draw from, separated by commas; the flow takes longest to fit
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "kernel,flow,gaussian,standard"
+    )]
+    pub(super) priors: Vec<PriorName>,
 }
 
 /// Means over splits.
@@ -120,7 +129,8 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
             (format!("split-{split}"), vec![format!("data.split_seed={split}")])
         };
         let subject = experiment.subject(&name, &further)?;
-        splits.push(kept_rows(&subject, &experiment.file(&format!("{name}.json"))?)?);
+        let kept = experiment.file(&format!("{name}.json"))?;
+        splits.push(kept_rows(&subject, &arguments.priors, &kept)?);
         last = Some(subject);
     }
     let Some(subject) = last else {
@@ -128,7 +138,7 @@ fn measure(arguments: &GenerationArguments) -> Result<Report, Failure> {
     };
     let picture = experiment.file("generation.png")?;
     let held_out = subject.raw(&subject.held_out());
-    let samples = subject.samples(PriorName::Kernel, PointMethod::Annealed)?;
+    let samples = subject.samples(arguments.priors[0], PointMethod::Annealed)?;
     let first = |clouds: &[Vec<f32>]| clouds[..clouds.len().min(24)].to_vec();
     let (held_out_shown, samples_shown) = (first(&held_out), first(&samples));
     let sheet: Vec<&[Vec<f32>]> = held_out_shown[..held_out_shown.len().min(8)]
@@ -175,44 +185,85 @@ struct KeptRows {
     rows: Vec<GenerationRow>,
 }
 
-/// [`rows`], from `path` if they were measured before on a model of the same settings.
-fn kept_rows(subject: &Subject, path: &Path) -> Result<Vec<GenerationRow>, Failure> {
+/// Rows of `priors`, those from `path` that were measured before on a model of the same settings.
+fn kept_rows(
+    subject: &Subject,
+    priors: &[PriorName],
+    path: &Path,
+) -> Result<Vec<GenerationRow>, Failure> {
     let trained = &subject.trained;
     let config = toml::to_string(&trained.settings)
         .map_err(|error| Failure::Failed(miette::miette!("cannot write the settings: {error}")))?;
     let kept = std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    if let Some(KeptRows { config: known, step, rows }) = kept
-        && known == config
-        && step == trained.step
-    {
-        return Ok(rows);
-    }
-    let kept = KeptRows { config, step: trained.step, rows: rows(subject)? };
-    keep_json(path, &kept)?;
-    Ok(kept.rows)
-}
-
-/// The rows of one model.
-pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
-    let references = subject.raw(&subject.held_out());
-    let num_points = subject.trained.settings.evaluation.num_points;
-    let row = |name: &str, clouds: &[Vec<f32>]| -> Result<GenerationRow, Failure> {
-        let dim = subject.trained.dim();
-        let scores = Generation::measure(clouds, &references, dim, num_points, 0)?;
-        Ok(GenerationRow { name: name.to_owned(), scores })
+    let mut known = match kept {
+        Some(KeptRows { config: known, step, rows }) if known == config && step == trained.step => {
+            rows
+        }
+        _ => Vec::new(),
     };
     let mut rows = Vec::new();
-    for (name, prior, method) in [
-        ("kernel prior", PriorName::Kernel, PointMethod::Annealed),
-        ("kernel prior, noise kept", PriorName::Kernel, PointMethod::Langevin),
-        ("flow prior", PriorName::Flow, PointMethod::Annealed),
-        ("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
-        ("N(0, I)", PriorName::Standard, PointMethod::Annealed),
-    ] {
-        rows.push(row(name, &subject.samples(prior, method)?)?);
+    for wanted in wanted(priors) {
+        let place = known.iter().position(|row| row.name == wanted.name());
+        if let Some(place) = place {
+            rows.push(known.swap_remove(place));
+            continue;
+        }
+        rows.push(wanted.measure(subject)?);
+        let all = rows.iter().chain(&known).cloned().collect();
+        keep_json(path, &KeptRows { config: config.clone(), step: trained.step, rows: all })?;
     }
-    rows.push(row("oracle", &subject.oracle(0))?);
     Ok(rows)
+}
+
+/// A row to be measured: samples of a law of θ, or training sets in their place.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Samples(&'static str, PriorName, PointMethod),
+    Oracle,
+}
+
+const SAMPLES: [Wanted; 5] = [
+    Wanted::Samples("kernel prior", PriorName::Kernel, PointMethod::Annealed),
+    Wanted::Samples("kernel prior, noise kept", PriorName::Kernel, PointMethod::Langevin),
+    Wanted::Samples("flow prior", PriorName::Flow, PointMethod::Annealed),
+    Wanted::Samples("gaussian prior", PriorName::Gaussian, PointMethod::Annealed),
+    Wanted::Samples("N(0, I)", PriorName::Standard, PointMethod::Annealed),
+];
+
+/// The rows of `priors`, and the oracle.
+fn wanted(priors: &[PriorName]) -> impl Iterator<Item = Wanted> {
+    let is_asked = |wanted: &Wanted| match wanted {
+        Wanted::Samples(_, prior, _) => priors.contains(prior),
+        Wanted::Oracle => true,
+    };
+    SAMPLES.into_iter().chain([Wanted::Oracle]).filter(is_asked)
+}
+
+impl Wanted {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Samples(name, ..) => name,
+            Self::Oracle => "oracle",
+        }
+    }
+
+    fn measure(&self, subject: &Subject) -> Result<GenerationRow, Failure> {
+        let references = subject.raw(&subject.held_out());
+        let num_points = subject.trained.settings.evaluation.num_points;
+        let clouds = match *self {
+            Self::Samples(_, prior, method) => subject.samples(prior, method)?,
+            Self::Oracle => subject.oracle(0).into(),
+        };
+        let dim = subject.trained.dim();
+        let scores = Generation::measure(&clouds, &references, dim, num_points, 0)?;
+        Ok(GenerationRow { name: self.name().to_owned(), scores })
+    }
+}
+
+/// All rows of one model.
+pub(super) fn rows(subject: &Subject) -> Result<Vec<GenerationRow>, Failure> {
+    let all = SAMPLES.into_iter().chain([Wanted::Oracle]);
+    all.map(|wanted| wanted.measure(subject)).collect()
 }
 
 fn summarise(splits: &[Vec<GenerationRow>]) -> Vec<Summary> {

@@ -111,6 +111,17 @@ impl CudaBackend {
         self.precision
     }
 
+    /// Lets one operation hold at most so many bytes of the GPU's memory at once, for whoever shares
+    /// it: larger batches go in chunks of rows. A quarter of the memory unless told.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`](crate::Error::Device) if the driver does not answer.
+    pub fn limit_memory(&self, bytes: usize) -> Result<()> {
+        self.lock()?.budget = bytes;
+        Ok(())
+    }
+
     /// What is known of the GPU.
     ///
     /// # Errors

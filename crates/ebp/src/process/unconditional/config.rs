@@ -178,6 +178,9 @@ pub struct UnconditionalConfig {
     pub beta1: f64,
     /// The gradient's largest Euclidean norm.
     pub max_gradient_norm: f64,
+    /// Decoupled weight decay: how much of itself a parameter loses per step and unit of the
+    /// learning rate.
+    pub weight_decay: f64,
     /// Decay of the parameters' moving average, which is what is used after training.
     pub average_decay: f32,
     /// Standard deviations of the noise of `score-matching`, one drawn per point.
@@ -220,6 +223,7 @@ impl Default for UnconditionalConfig {
             final_learning_rate: 0.02,
             beta1: 0.9,
             max_gradient_norm: 5.0,
+            weight_decay: 0.0,
             average_decay: 0.999,
             score_noises: vec![0.03, 0.1, 0.3],
             sampler: CloudSamplerConfig::default(),

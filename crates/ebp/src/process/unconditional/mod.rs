@@ -85,7 +85,11 @@ impl UnconditionalProcess {
         let sampler = if config.has_sampler() {
             let group = parameters.group("sampler");
             let sampler = CloudSampler::new(&config, &group)?;
-            let settings = AdamConfig { beta1: config.sampler.beta1, ..adam_config(&config) };
+            let settings = AdamConfig {
+                beta1: config.sampler.beta1,
+                weight_decay: 0.0,
+                ..adam_config(&config)
+            };
             Some((sampler, Adam::new(&group, settings)?))
         } else {
             None

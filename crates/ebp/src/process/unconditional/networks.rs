@@ -40,6 +40,7 @@ pub(super) fn adam_config(config: &UnconditionalConfig) -> AdamConfig {
     AdamConfig {
         beta1: config.beta1,
         max_gradient_norm: Some(config.max_gradient_norm),
+        weight_decay: config.weight_decay,
         ..AdamConfig::default()
     }
 }

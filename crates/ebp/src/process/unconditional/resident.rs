@@ -162,6 +162,7 @@ fn resident_model(
         betas: (adam.beta1, adam.beta2),
         denominator_floor: adam.denominator_floor,
         max_gradient_norm: config.max_gradient_norm,
+        weight_decay: adam.weight_decay,
         average_decay: config.average_decay,
     })
 }

@@ -135,7 +135,7 @@ extern "C" __global__ void square_sums(const float *g, double *parts, u64 count)
     if (threadIdx.x == 0) parts[blockIdx.x] = part[0];
 }
 
-struct AdamNumbers { float beta1, gain1, beta2, gain2, rate, root, floor, average_gain, limit; };
+struct AdamNumbers { float beta1, gain1, beta2, gain2, keep, rate, root, floor, average_gain, limit; };
 
 // As nn/adam.rs and nn/moving_average.rs; at most 256 parts. A gradient that is not finite changes nothing.
 extern "C" __global__ void adam(float *w, float *m, float *v, float *average, const float *gradient,
@@ -153,7 +153,7 @@ extern "C" __global__ void adam(float *w, float *m, float *v, float *average, co
         float g = scale * gradient[i];
         float first = n.beta1 * m[i] + n.gain1 * g, second = n.beta2 * v[i] + n.gain2 * g * g;
         m[i] = first; v[i] = second;
-        float moved = w[i] - n.rate * first / (sqrtf(second) * n.root + n.floor);
+        float moved = n.keep * w[i] - n.rate * first / (sqrtf(second) * n.root + n.floor);
         w[i] = moved;
         average[i] += n.average_gain * (moved - average[i]);
     }
