@@ -5,7 +5,7 @@
 //! L = mean_s ( log Σₖ exp(f(yₛₖ; θₛ) + ωₛₖ) − mean_i f(xₛᵢ; θₛ) + κₛ KL(N(μₛ, σₛ²) ‖ N(0, I)) )
 //! ```
 //!
-//! followed by Adam and a moving average of the parameters. One set's numbers come back, no more.
+//! followed by Adam and a moving average of the parameters. A few numbers per set come back, no more.
 //! The same step made of the other operations is the twin that this is tested against.
 
 use std::fmt::Debug;
