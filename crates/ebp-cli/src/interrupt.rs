@@ -1,34 +1,57 @@
-//! Ctrl-C: the first asks the run to save its state and end, the second ends it at once.
+//! Ctrl-C: while a model is trained the first asks the run to save its state and end, the second ends
+//! it at once. At all other times there is nothing to save and the first ends the program.
 
 use std::io::{Write, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use miette::miette;
 
 use crate::failure::{Failure, INTERRUPTED};
 
-static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static RAISED: AtomicBool = AtomicBool::new(false);
+/// Trainings under way.
+static HOLDERS: AtomicUsize = AtomicUsize::new(0);
+static IS_LISTENING: OnceLock<()> = OnceLock::new();
 
-/// A flag that turns true at the first Ctrl-C, SIGTERM or SIGHUP; one for all runs of a process.
-pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    if let Some(flag) = FLAG.get() {
-        return Ok(Arc::clone(flag));
+/// A flag that turns true at the first Ctrl-C, SIGTERM or SIGHUP while it is held; one for all runs
+/// of a process.
+#[derive(Debug)]
+pub(crate) struct StopFlag(());
+
+impl Deref for StopFlag {
+    type Target = AtomicBool;
+
+    fn deref(&self) -> &AtomicBool {
+        &RAISED
     }
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
-    ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            end_now();
-        }
-        let note = "stopping after this step; once more to stop without saving";
-        drop(writeln!(stderr(), "\n{note}"));
-    })
-    .map_err(|error| Failure::Failed(miette!("cannot listen for Ctrl-C: {error}")))?;
-    Ok(Arc::clone(FLAG.get_or_init(|| flag)))
 }
 
-#[expect(clippy::exit, reason = "asked for twice; checkpoints are whole at any moment")]
+impl Drop for StopFlag {
+    fn drop(&mut self) {
+        HOLDERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The flag, to be held while a model is trained.
+pub(crate) fn stop_flag() -> Result<StopFlag, Failure> {
+    if IS_LISTENING.get().is_none() {
+        ctrlc::set_handler(|| {
+            if HOLDERS.load(Ordering::SeqCst) == 0 || RAISED.swap(true, Ordering::SeqCst) {
+                end_now();
+            }
+            let note = "stopping after this step; once more to stop without saving";
+            drop(writeln!(stderr(), "\n{note}"));
+        })
+        .map_err(|error| Failure::Failed(miette!("cannot listen for Ctrl-C: {error}")))?;
+        IS_LISTENING.get_or_init(|| ());
+    }
+    HOLDERS.fetch_add(1, Ordering::SeqCst);
+    Ok(StopFlag(()))
+}
+
+#[expect(clippy::exit, reason = "asked for; files are whole at any moment")]
 fn end_now() {
     std::process::exit(i32::from(INTERRUPTED));
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use clap::Args;
@@ -122,14 +122,13 @@ pub(super) fn run(
     let threads = start_threads(arguments.threads)?;
     threads.install(|| {
         let data = PictureData::load(&settings.data)?;
-        let stop = interrupt::stop_flag()?;
         let mut experiment =
             Experiment { settings, data, out, is_quiet: arguments.quiet, jury: Jurors::NotYet };
         let mut outcomes: Vec<Outcome> = Vec::new();
         for model in models {
             let asked = arguments.seconds.map(|seconds| seconds as f64);
             let budget = asked.or(outcomes.first().map(|first| first.seconds));
-            outcomes.push(experiment.outcome(model, budget, &stop)?);
+            outcomes.push(experiment.outcome(model, budget)?);
         }
         if arguments.json {
             #[derive(Serialize)]
@@ -192,12 +191,7 @@ impl Experiment {
     }
 
     /// What a model reaches, from its file or trained now.
-    fn outcome(
-        &mut self,
-        model: ProcessName,
-        budget: Option<f64>,
-        stop: &AtomicBool,
-    ) -> Result<Outcome, Failure> {
+    fn outcome(&mut self, model: ProcessName, budget: Option<f64>) -> Result<Outcome, Failure> {
         let path = self.out.join(format!("{}.json", model.name()));
         if let Some(found) = load(&path) {
             return Ok(found);
@@ -213,11 +207,12 @@ impl Experiment {
         let config = toml::to_string_pretty(&settings)
             .map_err(|error| Failure::Failed(miette!("the settings cannot be written: {error}")))?;
         let mut progress = Progress::new(self.is_quiet, Vec::new());
+        let stop = interrupt::stop_flag()?;
         let session = Session {
             store: Some(&store),
             evaluations: Vec::new(),
             observer: &mut progress,
-            stop: Some(stop),
+            stop: Some(&stop),
             config,
             numbers: Size::of(&self.data.training).numbers(),
         };
@@ -226,6 +221,7 @@ impl Experiment {
         if matches!(ending, Ending::Interrupted { .. }) || stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
+        drop(stop);
         let mut process = trained.into_process();
         process.use_average()?;
         if matches!(self.jury, Jurors::NotYet) {

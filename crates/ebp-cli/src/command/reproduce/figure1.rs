@@ -110,7 +110,6 @@ fn fill(
     models: &[Model],
 ) -> Result<Vec<Cell>, Failure> {
     let folder = arguments.out.join("results");
-    let stop = interrupt::stop_flag()?;
     let total = families.len() * models.len() * arguments.seeds;
     let mut progress = CellProgress::new(total as u64, arguments.quiet);
     let mut cells = Vec::with_capacity(total);
@@ -124,6 +123,7 @@ fn fill(
                     continue;
                 }
                 progress.begin(format!("{} {} seed {seed}", family.name(), model.name()));
+                let stop = interrupt::stop_flag()?;
                 let started = Instant::now();
                 let process = model.train(family, seed, &mut progress, &stop)?;
                 let seconds = started.elapsed().as_secs_f64();
@@ -131,6 +131,7 @@ fn fill(
                 let Some(process) = process.filter(|_| !interrupted) else {
                     return Err(Failure::Interrupted);
                 };
+                drop(stop);
                 progress.say("measuring");
                 let cell = Cell::measure(process.as_ref(), family, model, seed, seconds)?;
                 cell.save(&path)?;
