@@ -110,6 +110,8 @@ fn exported_clouds_are_those_of_the_run_without_its_data() {
     let missing = refusal(path, &["reproduce", "energies", "--model", "model", "--out", "r"]);
     assert!(missing.contains("there are no clouds `chair.npy`"), "{missing}");
 
+    let resume = refusal(path, &["train", "cloud", "--data", data, "--resume", "--out", "model"]);
+    assert!(resume.contains("found weights only"), "before the data are missed: {resume}");
     let again = refusal(path, &["export", "model", "--out", "more"]);
     assert!(again.contains("`model` is exported already"), "{again}");
     assert!(!path.join("more").exists());
