@@ -17,6 +17,7 @@ use crate::command::data::DataArguments;
 use crate::command::denoise::DenoiseArguments;
 use crate::command::doctor::DoctorArguments;
 use crate::command::encode::EncodeArguments;
+use crate::command::export::ExportArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::reproduce::ReproduceArguments;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Encode(EncodeArguments),
     /// Fill in the missing pixels of a picture, several times
     Complete(CompleteArguments),
+    /// Keep of a run what its model needs, to share it
+    Export(ExportArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
     /// Reproduce an experiment of the paper

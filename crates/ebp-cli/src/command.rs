@@ -10,6 +10,7 @@ pub(crate) mod denoise;
 mod distance;
 pub(crate) mod doctor;
 pub(crate) mod encode;
+pub(crate) mod export;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Denoise(denoise) => denoise::run(&denoise),
         Command::Encode(encode) => encode::run(&encode),
         Command::Complete(complete) => complete::run(&complete),
+        Command::Export(export) => export::run(&export),
         Command::Plot(plot) => plot::run(plot),
         Command::Reproduce(reproduce) => reproduce::run(reproduce),
         Command::Bench(bench) => bench::run(bench),

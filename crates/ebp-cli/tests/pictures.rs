@@ -86,6 +86,9 @@ fn drawn_digits_become_a_model_that_completes_pictures() {
     complete(&["--image", "torn.png", "--out", "b"]);
     let bytes = |path: &str| fs::read(folder.join(path)).expect("a file");
     assert_eq!(bytes("a/completion-1.png"), bytes("b/completion-1.png"));
+    good(folder, &["export", "run", "--out", "model"]);
+    good(folder, &["complete", "model", "--image", "torn.png", "--out", "g", "-k", "3"]);
+    assert_eq!(bytes("a/completion-1.png"), bytes("g/completion-1.png"), "as the run does");
     complete(&["--image", "torn.png", "--out", "c", "--grain", "--seed", "4"]);
     assert_ne!(bytes("a/completion-1.png"), bytes("c/completion-1.png"));
     complete(&["--image", "torn.png", "--out", "d", "--rounds", "3"]);

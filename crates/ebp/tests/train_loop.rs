@@ -3,11 +3,12 @@
 
 mod toy;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ebp::checkpoint::{Checkpoint, CheckpointStore, META_FILE, STATE_FILE};
+use ebp::checkpoint::{Checkpoint, CheckpointMeta, CheckpointStore, Holds, META_FILE, STATE_FILE};
 use ebp::train::{
     BestIs, Evaluation, Event, Metrics, Observer, OnDivergence, Outcome, Session, Silent, Step,
     Trainable, Trainer, TrainerConfig,
@@ -125,6 +126,25 @@ fn the_toy_learns_without_any_files() {
     let object: &mut dyn Trainable = &mut other;
     trainer.run(object, Session::new(&mut Silent)).unwrap();
     assert_eq!(format!("{:?}", model.state()), format!("{:?}", other.state()));
+}
+
+/// Weights have no moments to go on with: nothing is trained, and nothing is told to have begun.
+#[test]
+fn weights_are_not_trained_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = CheckpointStore::open(folder.path().join("checkpoints"), 1).unwrap();
+    let meta = CheckpointMeta {
+        seed: SEED,
+        holds: Holds::Weights(BTreeMap::new()),
+        ..CheckpointMeta::default()
+    };
+    let state = Toy::new(SEED).unwrap().state().unwrap();
+    store.save(&Checkpoint { state, meta }, 1).unwrap();
+    let mut witness = Witness::default();
+    let (_, outcome) = run(folder.path(), &config(), |_| Fault::None, &mut witness);
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("found weights only"), "{message}");
+    assert!(witness.events.is_empty(), "{:?}", witness.events);
 }
 
 #[test]

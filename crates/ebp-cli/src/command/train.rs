@@ -11,6 +11,7 @@ mod set_energies;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ebp::checkpoint::CheckpointStore;
 use ebp::train::Existing;
 use miette::miette;
 
@@ -98,6 +99,13 @@ impl TrainArguments {
 /// Trains and reports.
 pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
+    // Said before the data are read, which whoever has weights only may not have.
+    if arguments.resume
+        && let Some(directory) = &arguments.out
+        && let Ok(Some(loaded)) = CheckpointStore::read_newest(directory.join("checkpoints"))
+    {
+        loaded.checkpoint.check_resumable()?;
+    }
     match layers.kind()?.as_deref() {
         None | Some("curves") => curves::run(arguments, &name, &layers),
         Some("clouds") => clouds::run(arguments, &name, &layers),

@@ -32,6 +32,27 @@ pub struct CheckpointMeta {
     /// Named numbers that belong to the model, such as the statistics its data were standardised
     /// with. All finite.
     pub numbers: BTreeMap<String, Vec<f64>>,
+    /// What the tensors are good for. Not written where it is everything, as before there was less.
+    #[serde(default, skip_serializing_if = "Holds::is_everything")]
+    pub holds: Holds,
+}
+
+/// What the tensors of a checkpoint are good for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// A run can go on from it.
+    #[default]
+    Everything,
+    /// A model can be used: averages in the place of the parameters. For every part of the state
+    /// that was left out, the names of the variables it was about.
+    Weights(BTreeMap<String, Vec<String>>),
+}
+
+impl Holds {
+    fn is_everything(&self) -> bool {
+        *self == Self::Everything
+    }
 }
 
 impl Default for CheckpointMeta {
@@ -45,6 +66,7 @@ impl Default for CheckpointMeta {
             best: None,
             config: String::new(),
             numbers: BTreeMap::new(),
+            holds: Holds::Everything,
         }
     }
 }
@@ -180,6 +202,18 @@ mod tests {
         assert_eq!(sealed.meta, example());
         assert!(sealed.has_checksum_of(b"state"));
         assert!(!sealed.has_checksum_of(b"stats"));
+    }
+
+    #[test]
+    fn what_it_holds_is_written_only_where_it_is_not_everything() {
+        let text = |meta: &CheckpointMeta| String::from_utf8(seal(meta, b"").unwrap()).unwrap();
+        assert!(!text(&example()).contains("holds"));
+        let left_out = BTreeMap::from([("adam".to_owned(), vec!["w".to_owned()])]);
+        let weights = CheckpointMeta { holds: Holds::Weights(left_out), ..example() };
+        let written = text(&weights);
+        assert!(written.contains("\"holds\": {\n      \"weights\""), "{written}");
+        let sealed = unseal(written.as_bytes()).unwrap();
+        assert!(sealed.meta == weights && sealed.has_checksum_of(b""));
     }
 
     #[test]

@@ -11,12 +11,14 @@
 //! any moment. The bytes are a function of the content alone: no clock, no host name. What is read
 //! is checked against its size and checksum before anything is made of it.
 //!
-//! [`Checkpoint`] is one of them, [`CheckpointStore`] the folder that holds them.
+//! [`Checkpoint`] is one of them, [`CheckpointStore`] the folder that holds them. A model that is to be
+//! used and not trained further needs only a quarter of it: [`Checkpoint::weights`].
 
 mod checksum;
 mod files;
 mod meta;
 mod store;
+mod weights;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +29,7 @@ use candle_core::{DType, Device, Tensor};
 
 pub(crate) use self::checksum::crc32c;
 pub(crate) use self::files::{entries, remove_leftovers, replace_file};
-pub use self::meta::{Best, CheckpointMeta, Rollback};
+pub use self::meta::{Best, CheckpointMeta, Holds, Rollback};
 pub use self::store::{CheckpointStore, Loaded};
 use crate::{Error, Result};
 

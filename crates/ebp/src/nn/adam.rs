@@ -218,12 +218,12 @@ impl Adam {
         let mut tensors = BTreeMap::new();
         for slot in &self.slots {
             let dims = slot.variable.dims();
-            for (part, values) in [(FIRST, &slot.first), (SECOND, &slot.second)] {
+            for (part, values) in [(FIRST_MOMENT, &slot.first), (SECOND_MOMENT, &slot.second)] {
                 let tensor = Tensor::from_slice(values, dims, &Device::Cpu)?;
                 tensors.insert(format!("{}.{part}", slot.name), tensor);
             }
             let num_steps = Tensor::new(i64::from(slot.num_steps), &Device::Cpu)?;
-            tensors.insert(format!("{}.{STEPS}", slot.name), num_steps);
+            tensors.insert(format!("{}.{NUM_STEPS}", slot.name), num_steps);
         }
         Ok(tensors)
     }
@@ -238,9 +238,11 @@ impl Adam {
     pub fn import(&mut self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
         let mut slots = self.slots.clone();
         for slot in &mut slots {
-            slot.first = saved(tensors, &format!("{}.{FIRST}", slot.name), slot.variable.dims())?;
-            slot.second = saved(tensors, &format!("{}.{SECOND}", slot.name), slot.variable.dims())?;
-            let name = format!("{}.{STEPS}", slot.name);
+            slot.first =
+                saved(tensors, &format!("{}.{FIRST_MOMENT}", slot.name), slot.variable.dims())?;
+            slot.second =
+                saved(tensors, &format!("{}.{SECOND_MOMENT}", slot.name), slot.variable.dims())?;
+            let name = format!("{}.{NUM_STEPS}", slot.name);
             let num_steps = match tensors.get(&name) {
                 Some(tensor) if tensor.dtype() == DType::I64 && tensor.rank() == 0 => {
                     u32::try_from(tensor.to_scalar::<i64>()?).ok()
@@ -263,9 +265,12 @@ impl Adam {
     }
 }
 
-const FIRST: &str = "first_moment";
-const SECOND: &str = "second_moment";
-const STEPS: &str = "num_steps";
+/// Ends the name of m in an exported state.
+pub(crate) const FIRST_MOMENT: &str = "first_moment";
+/// Ends the name of v.
+pub(crate) const SECOND_MOMENT: &str = "second_moment";
+/// Ends the name of the number of steps.
+pub(crate) const NUM_STEPS: &str = "num_steps";
 
 fn saved(tensors: &BTreeMap<String, Tensor>, name: &str, dims: &[usize]) -> Result<Vec<f32>> {
     match tensors.get(name) {

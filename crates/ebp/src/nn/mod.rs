@@ -29,6 +29,7 @@ mod spectral_norm;
 mod step;
 
 pub use adam::{Adam, AdamConfig, AdamStep};
+pub(crate) use adam::{FIRST_MOMENT, NUM_STEPS, SECOND_MOMENT};
 pub use attention::{AttentionSets, MultiHeadAttention, attention};
 pub use batch_norm::{BatchNorm, BatchNormConfig, batch_norm};
 pub use categorical::categorical_log_mass;

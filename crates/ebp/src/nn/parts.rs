@@ -40,6 +40,11 @@ impl StateParts {
         found.ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
     }
 
+    /// What was not taken.
+    pub(crate) fn rest(self) -> BTreeMap<String, Tensors> {
+        self.0
+    }
+
     /// That nothing is left over.
     pub(crate) fn finish(self) -> Result<()> {
         match self.0.keys().next() {

@@ -324,7 +324,7 @@ pub trait PointBackend: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`](crate::Error::Device) if the device fails.
+    /// [`Error::Device`] if the device fails.
     fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>>;
 }
 

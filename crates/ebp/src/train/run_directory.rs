@@ -68,7 +68,8 @@ impl RunDirectory {
     ///
     /// [`Error::Occupied`] if it holds something and `existing` is [`Existing::Refuse`], holds
     /// something else than a run and is to be replaced, holds no run and is to be resumed, or if
-    /// another process is writing to it. [`Error::Io`] if it cannot be used.
+    /// another process is writing to it. [`Error::InvalidValue`] if it is to be resumed and holds
+    /// weights only. [`Error::Io`] if it cannot be used.
     pub fn open(root: impl Into<PathBuf>, existing: Existing) -> Result<Self> {
         let root = root.into();
         let found = entries(&root)?;
@@ -94,6 +95,12 @@ impl RunDirectory {
                 );
             }
             _ => {}
+        }
+        // Before anything is written: what was exported stays as it is. Damage is told later.
+        if existing == Existing::Resume
+            && let Ok(Some(loaded)) = CheckpointStore::read_newest(root.join(CHECKPOINTS))
+        {
+            loaded.checkpoint.check_resumable()?;
         }
         fs::create_dir_all(&root).map_err(Error::io("create", &root))?;
         let lock = lock(&root)?;

@@ -122,7 +122,7 @@ impl Trainer {
     ///
     /// [`Error::Diverged`] if a number is not finite and no rollback is wanted or left; the model
     /// is then in its last good state. [`Error::InvalidValue`] if the checkpoint is of another
-    /// seed or model. Otherwise whatever the model, the store or the observer says.
+    /// seed or model, or holds weights only. Otherwise whatever the model, the store or the observer says.
     pub fn run<T>(&self, model: &mut T, mut session: Session<'_, T>) -> Result<Outcome>
     where
         T: Trainable + ?Sized,
@@ -174,6 +174,7 @@ impl Trainer {
             session.observer.observe(&Event::Damaged(error))?;
         }
         let checkpoint = loaded.checkpoint;
+        checkpoint.check_resumable()?;
         if checkpoint.meta.seed != self.seed {
             return Err(Error::invalid("seed", checkpoint.meta.seed.to_string(), self.seed));
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ebp::checkpoint::CheckpointStore;
+use ebp::checkpoint::{CheckpointStore, Holds};
 use ebp::data::npy::{Array, Precision, read_npy, write_npy};
 use ebp::latent::{
     Codes, FlowConfig, FlowPrior, GaussianPrior, KernelConfig, KernelPrior, Prior, StandardPrior,
@@ -34,6 +34,8 @@ pub(crate) struct TrainedCloud {
     /// After how many steps.
     pub(crate) step: u64,
     directory: PathBuf,
+    /// Whether the folder holds weights only; its codes are then those of these weights.
+    is_exported: bool,
     /// Laws of θ that were asked for before.
     priors: RefCell<Vec<(PriorName, Rc<dyn Prior>)>>,
 }
@@ -54,6 +56,7 @@ impl TrainedCloud {
             scale,
             step,
             directory: directory.to_owned(),
+            is_exported: false,
             priors: RefCell::default(),
         })
     }
@@ -72,6 +75,7 @@ impl TrainedCloud {
             return Err(not_a_run());
         }
         let Some(loaded) = CheckpointStore::read_newest(folder)? else { return Err(not_a_run()) };
+        let state = loaded.checkpoint.model_state()?;
         let meta = loaded.checkpoint.meta;
         let settings: CloudSettings = toml::from_str(&meta.config).map_err(|error| {
             Failure::Usage(miette!(
@@ -84,8 +88,10 @@ impl TrainedCloud {
         let config = scale.complete(settings.model.clone());
         let mut process =
             UnconditionalProcess::new(config, settings.seed, device::open()?.backend)?;
-        process.restore(&loaded.checkpoint.state)?;
-        Self::new(settings, process, scale, meta.step, directory)
+        process.restore(&state)?;
+        let mut trained = Self::new(settings, process, scale, meta.step, directory)?;
+        trained.is_exported = meta.holds != Holds::Everything;
+        Ok(trained)
     }
 
     /// Numbers of a point.
@@ -96,10 +102,13 @@ impl TrainedCloud {
     /// Encodes the training sets and keeps the codes in the folder.
     pub(crate) fn keep_codes(&self, data: &CloudData) -> Result<LatentCodes, Failure> {
         let codes = self.process.encode(&data.training_sets())?;
-        let shape = vec![2, codes.num_sets(), codes.latent_dim];
-        let both = [codes.mean.as_slice(), &codes.log_std_dev].concat();
-        write_npy(&self.directory.join(CODES_FILE), &Array::new(shape, both)?, Precision::Single)?;
+        write_codes(&self.directory, &codes)?;
         Ok(codes)
+    }
+
+    /// Writes the codes of the training sets into another folder.
+    pub(crate) fn write_codes_to(&self, directory: &Path) -> Result<(), Failure> {
+        write_codes(directory, &self.codes()?)
     }
 
     /// The codes of the training sets: from the folder, or, where a run did not come to its end,
@@ -107,7 +116,7 @@ impl TrainedCloud {
     fn codes(&self) -> Result<LatentCodes, Failure> {
         let path = self.directory.join(CODES_FILE);
         let k = self.process.config().latent_dim;
-        if path.exists() && self.step == self.settings.train.num_steps {
+        if path.exists() && (self.is_exported || self.step == self.settings.train.num_steps) {
             let array: Array<f32> = read_npy(&path)?;
             if let [2, sets, found] = array.shape[..]
                 && found == k
@@ -188,4 +197,10 @@ impl TrainedCloud {
         let (points, report) = self.process.draw_points(theta, num_points, settings, stream)?;
         Ok((standardised_sets(&points, num_points * self.dim(), &self.scale.affine), report))
     }
+}
+
+fn write_codes(directory: &Path, codes: &LatentCodes) -> Result<(), Failure> {
+    let shape = vec![2, codes.num_sets(), codes.latent_dim];
+    let both = [codes.mean.as_slice(), &codes.log_std_dev].concat();
+    Ok(write_npy(&directory.join(CODES_FILE), &Array::new(shape, both)?, Precision::Single)?)
 }

@@ -138,6 +138,7 @@ impl TrainedModel {
         let Some(loaded) = ebp::checkpoint::CheckpointStore::read_newest(folder)? else {
             return Err(not_a_run());
         };
+        let state = loaded.checkpoint.model_state()?;
         let meta = loaded.checkpoint.meta;
         let settings: Settings = toml::from_str(&meta.config).map_err(|error| {
             Failure::Failed(miette!(
@@ -153,7 +154,7 @@ impl TrainedModel {
         config.value_domain = value_domain;
         let backend = Device::cpu().backend;
         let mut process = EnergyBasedProcess::new(config, settings.seed, backend)?;
-        process.restore(&loaded.checkpoint.state)?;
+        process.restore(&state)?;
         process.use_average()?;
         Ok(Self { settings, process, standardiser, step: meta.step })
     }

@@ -163,13 +163,13 @@ impl TrainedPictures {
             return Err(not_a_run());
         }
         let Some(loaded) = CheckpointStore::read_newest(folder)? else { return Err(not_a_run()) };
+        let state = &loaded.checkpoint.model_state()?;
         let meta = loaded.checkpoint.meta;
         let (Ok(settings), Some(size)) =
             (toml::from_str::<Settings>(&meta.config), Size::from_numbers(&meta.numbers))
         else {
             return Err(not_a_run());
         };
-        let state = &loaded.checkpoint.state;
         let process = match settings.process {
             ProcessName::Exact => {
                 let mut process = Box::new(new_exact(&settings, size)?);
