@@ -197,7 +197,10 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         Some(path) => path.with_extension("png"),
         None => arguments.model.join("plots").join("samples.png"),
     });
-    let shown: Vec<&[Vec<f32>]> = clouds[..clouds.len().min(MOST_DRAWN)].chunks(COLUMNS).collect();
+    let shown = &clouds[..clouds.len().min(MOST_DRAWN)];
+    // As few rows as it takes, and those evenly full.
+    let columns = shown.len().div_ceil(shown.len().div_ceil(COLUMNS).max(1)).max(1);
+    let shown: Vec<&[Vec<f32>]> = shown.chunks(columns).collect();
     draw_rows(&picture, &shown, trained.dim())?;
     let report = Report {
         model: arguments.model.display().to_string(),
