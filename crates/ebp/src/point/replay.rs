@@ -13,6 +13,8 @@
 //! own fused passes, such as the CPU's, does not need this.
 #![allow(clippy::cast_possible_truncation, reason = "sums are rounded to f32, steps are few")]
 
+use rayon::prelude::*;
+
 use super::mover::Mover;
 use super::{
     DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Motion, PointBackend, PointBatch,
@@ -20,12 +22,17 @@ use super::{
 };
 use crate::Result;
 
+/// Rows that one thread takes at a time. Sums are taken block by block and added in order, so that
+/// threads do not change them.
+const BLOCK: usize = 1024;
+
 /// A batch whose values move.
 struct Replay<'a> {
     backend: &'a dyn PointBackend,
     mlp: &'a PointMlp,
     batch: &'a PointBatch<'a>,
-    mover: Mover<'a>,
+    motion: &'a Motion<'a>,
+    dims: usize,
     /// The elements as they stand, `[total, d]`.
     elements: Vec<f32>,
     context_gradient: Vec<f32>,
@@ -45,12 +52,12 @@ impl<'a> Replay<'a> {
         batch: &'a PointBatch<'a>,
         motion: &'a Motion<'a>,
     ) -> Self {
-        let dims = mlp.shape().config().value_dim;
         Self {
             backend,
             mlp,
             batch,
-            mover: Mover { motion, dims, first: 0 },
+            motion,
+            dims: mlp.shape().config().value_dim,
             elements: batch.elements.to_vec(),
             context_gradient: vec![0.0; batch.context.len()],
         }
@@ -60,43 +67,67 @@ impl<'a> Replay<'a> {
         PointBatch { elements, ..*self.batch }
     }
 
+    /// What moves the rows of a block.
+    fn mover(&self, block: usize) -> Mover<'a> {
+        Mover { motion: self.motion, dims: self.dims, first: block * BLOCK }
+    }
+
     fn drift(&self) -> Result<Drift> {
-        let d = self.mlp.shape().element_dim();
+        let (d, dims) = (self.mlp.shape().element_dim(), self.dims);
         let mut gradient = self.backend.score(self.mlp, &self.at(&self.elements))?.score;
-        let precision = self.mover.precision();
-        let rows = gradient.chunks_exact_mut(self.mover.dims).zip(self.elements.chunks_exact(d));
-        for (gradient, row) in rows {
-            gradient.iter_mut().zip(row).for_each(|(g, x)| *g -= x * precision);
-        }
         let mut clipped = vec![0.0; gradient.len()];
-        self.mover.clip(&gradient, &mut clipped);
+        let blocks =
+            gradient.par_chunks_mut(BLOCK * dims).zip(clipped.par_chunks_mut(BLOCK * dims));
+        blocks.zip(self.elements.par_chunks(BLOCK * d)).enumerate().for_each(
+            |(block, ((gradient, clipped), elements))| {
+                let mover = self.mover(block);
+                let precision = mover.precision();
+                for (gradient, row) in gradient.chunks_exact_mut(dims).zip(elements.chunks_exact(d))
+                {
+                    gradient.iter_mut().zip(row).for_each(|(g, x)| *g -= x * precision);
+                }
+                mover.clip(gradient, clipped);
+            },
+        );
         Ok(Drift { elements: self.elements.clone(), gradient, clipped })
     }
 
     /// x ← R(x + `scale` v) for the moving elements; the slopes of R.
     fn advance(&mut self, velocity: &[f32], scale: f32) -> Vec<f32> {
-        let (d, dims) = (self.mlp.shape().element_dim(), self.mover.dims);
+        let (d, dims) = (self.mlp.shape().element_dim(), self.dims);
         let mut slopes = vec![1.0; velocity.len()];
-        for row in 0..velocity.len() / dims {
-            if self.mover.is_fixed(row) {
-                continue;
-            }
-            for k in 0..dims {
-                let x = &mut self.elements[row * d + k];
-                (*x, slopes[row * dims + k]) =
-                    self.mover.reflect(*x + scale * velocity[row * dims + k]);
-            }
-        }
+        let (motion, blocks) = (self.motion, self.elements.par_chunks_mut(BLOCK * d));
+        blocks
+            .zip(slopes.par_chunks_mut(BLOCK * dims))
+            .zip(velocity.par_chunks(BLOCK * dims))
+            .enumerate()
+            .for_each(|(block, ((elements, slopes), velocity))| {
+                let mover = Mover { motion, dims, first: block * BLOCK };
+                let rows = elements.chunks_exact_mut(d).zip(slopes.chunks_exact_mut(dims));
+                for (row, ((x, slopes), v)) in rows.zip(velocity.chunks_exact(dims)).enumerate() {
+                    if mover.is_fixed(row) {
+                        continue;
+                    }
+                    for ((x, slope), v) in x.iter_mut().zip(slopes).zip(v) {
+                        (*x, *slope) = mover.reflect(*x + scale * v);
+                    }
+                }
+            });
         slopes
     }
 
     /// adjoint += H w at a drift's position, w = J_clipᵀ `push`; the context's share is kept.
     fn pull_back(&mut self, drift: &Drift, mut push: Vec<f32>, adjoint: &mut [f32]) -> Result<()> {
-        self.mover.clip_backward(&drift.gradient, &mut push);
-        let precision = self.mover.precision();
-        for (adjoint, push) in adjoint.iter_mut().zip(&push) {
-            *adjoint -= precision * push;
-        }
+        let dims = self.dims;
+        let blocks = push.par_chunks_mut(BLOCK * dims).zip(adjoint.par_chunks_mut(BLOCK * dims));
+        blocks.zip(drift.gradient.par_chunks(BLOCK * dims)).enumerate().for_each(
+            |(block, ((push, adjoint), gradient))| {
+                let mover = self.mover(block);
+                mover.clip_backward(gradient, push);
+                let precision = mover.precision();
+                adjoint.iter_mut().zip(push).for_each(|(a, push)| *a -= precision * *push);
+            },
+        );
         if self.mlp.shape().config().activation.is_piecewise_linear() {
             return Ok(());
         }
@@ -104,11 +135,11 @@ impl<'a> Replay<'a> {
         let cotangent = ScoreCotangent { score: &push, values: None };
         let batch = self.at(&drift.elements);
         let gradients = self.backend.score_backward(self.mlp, &batch, cotangent, wanted)?;
-        let (d, dims) = (self.mlp.shape().element_dim(), self.mover.dims);
+        let d = self.mlp.shape().element_dim();
         let terms = gradients.elements.unwrap_or_default();
-        for (adjoint, term) in adjoint.chunks_exact_mut(dims).zip(terms.chunks_exact(d)) {
-            adjoint.iter_mut().zip(term).for_each(|(adjoint, term)| *adjoint += term);
-        }
+        adjoint.par_chunks_mut(dims).zip(terms.par_chunks(d)).with_min_len(BLOCK).for_each(
+            |(adjoint, term)| adjoint.iter_mut().zip(term).for_each(|(a, term)| *a += term),
+        );
         let context = gradients.context.unwrap_or_default();
         self.context_gradient.iter_mut().zip(&context).for_each(|(sum, term)| *sum += term);
         Ok(())
@@ -116,15 +147,19 @@ impl<'a> Replay<'a> {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum()
+    let block =
+        |(a, b): (&[f32], &[f32])| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+    let sums: Vec<f64> = a.par_chunks(BLOCK).zip(b.par_chunks(BLOCK)).map(block).collect();
+    sums.iter().sum()
 }
 
 fn scaled(values: &[f32], scale: f32) -> Vec<f32> {
-    values.iter().map(|value| scale * value).collect()
+    values.par_iter().with_min_len(BLOCK).map(|value| scale * value).collect()
 }
 
 fn multiply(values: &mut [f32], by: &[f32]) {
-    values.iter_mut().zip(by).for_each(|(value, by)| *value *= by);
+    let pairs = values.par_iter_mut().zip(by).with_min_len(BLOCK);
+    pairs.for_each(|(value, by)| *value *= by);
 }
 
 pub(super) fn langevin_backward(
@@ -135,20 +170,27 @@ pub(super) fn langevin_backward(
     cotangent: DynamicsCotangent<'_>,
 ) -> Result<DynamicsGradients> {
     let mut replay = Replay::new(backend, mlp, batch, &settings.motion);
-    let dims = replay.mover.dims;
+    let dims = replay.dims;
     let mut path = Vec::with_capacity(settings.step_sizes.len());
     for (step, (eta, noise)) in settings.step_sizes.iter().zip(settings.noise_scales).enumerate() {
         let drift = replay.drift()?;
         let mut velocity = vec![0.0; drift.clipped.len()];
         let step = u32::try_from(step).unwrap_or(u32::MAX);
-        settings.noise.fill_normal(step, 0, &mut velocity);
-        for (row, velocity) in velocity.chunks_exact_mut(dims).enumerate() {
-            // v = s ξ + (η/2) g, zero where an element is fixed
-            let scale = if replay.mover.is_fixed(row) { 0.0 } else { *noise };
-            for (v, g) in velocity.iter_mut().zip(&drift.clipped[row * dims..]) {
-                *v = scale * *v + 0.5 * eta * g;
-            }
-        }
+        let blocks = velocity.par_chunks_mut(BLOCK * dims);
+        blocks.zip(drift.clipped.par_chunks(BLOCK * dims)).enumerate().for_each(
+            |(block, (velocity, clipped))| {
+                let mover = replay.mover(block);
+                settings.noise.fill_normal(step, (block * BLOCK * dims) as u64, velocity);
+                let rows = velocity.chunks_exact_mut(dims).zip(clipped.chunks_exact(dims));
+                for (row, (velocity, clipped)) in rows.enumerate() {
+                    // v = s ξ + (η/2) g, zero where an element is fixed
+                    let scale = if mover.is_fixed(row) { 0.0 } else { *noise };
+                    for (v, g) in velocity.iter_mut().zip(clipped) {
+                        *v = scale * *v + 0.5 * eta * g;
+                    }
+                }
+            },
+        );
         let slopes = replay.advance(&velocity, 1.0);
         path.push((drift, velocity, slopes));
     }
@@ -158,11 +200,10 @@ pub(super) fn langevin_backward(
         multiply(&mut adjoint, slopes);
         let mut push = adjoint.clone();
         if let Some(kinetic) = cotangent.kinetic {
-            for (row, push) in push.chunks_exact_mut(dims).enumerate() {
-                for (push, v) in push.iter_mut().zip(&velocity[row * dims..]) {
-                    *push += 2.0 * kinetic[row] * v;
-                }
-            }
+            let rows = push.par_chunks_mut(dims).zip(velocity.par_chunks(dims));
+            rows.zip(kinetic).with_min_len(BLOCK).for_each(|((push, v), kinetic)| {
+                push.iter_mut().zip(v).for_each(|(push, v)| *push += 2.0 * kinetic * v);
+            });
         }
         step_sizes[step] = (0.5 * dot(&drift.clipped, &push)) as f32;
         let push = scaled(&push, 0.5 * settings.step_sizes[step]);
@@ -205,14 +246,15 @@ pub(super) fn leapfrog_backward(
     let mut adjoint = cotangent.values.to_vec();
     let mut pull = cotangent.momentum.map_or_else(|| vec![0.0; adjoint.len()], <[f32]>::to_vec);
     let mut step_sizes = vec![0.0; settings.step_sizes.len()];
-    let dims = replay.mover.dims;
+    let dims = replay.dims;
     for (step, (before, halfway, slopes, signs, after)) in path.iter().enumerate().rev() {
         let eta = settings.step_sizes[step];
         let mut total = 0.5 * dot(&after.clipped, &pull);
         replay.pull_back(after, scaled(&pull, 0.5 * eta), &mut adjoint)?;
         // A fixed element keeps place and momentum: nothing passes between the two.
+        let mover = replay.mover(0);
         for row in 0..adjoint.len() / dims {
-            if replay.mover.is_fixed(row) {
+            if mover.is_fixed(row) {
                 continue;
             }
             for k in row * dims..(row + 1) * dims {
@@ -250,9 +292,17 @@ mod tests {
     /// The CPU's fused passes are proven by the twin; a replay with its scores must agree.
     #[test]
     fn replays_agree_with_the_fused_passes_of_the_cpu() {
+        // The larger sets take several blocks, the last one not full.
+        for sizes in [[3, 5], [1500, 1111]] {
+            compare(sizes);
+        }
+    }
+
+    fn compare(sizes: [usize; 2]) {
         let cpu = CpuBackend::new();
-        let offsets = SetOffsets::from_sizes([3, 5]).unwrap();
-        let is_fixed = [false, true, false, false, false, true, false, false];
+        let offsets = SetOffsets::from_sizes(sizes).unwrap();
+        let total = offsets.num_elements();
+        let is_fixed: Vec<bool> = (0..total).map(|row| row % 4 == 1).collect();
         let clips = [Clip::Off, Clip::Elementwise(0.3), Clip::Norm(0.4)];
         for (activation, clip) in
             [Activation::Silu, Activation::Tanh, Activation::Relu].into_iter().zip(clips)
@@ -268,8 +318,8 @@ mod tests {
             };
             let stream = Stream::new(2, "replay");
             let mlp = PointMlp::random(MlpShape::new(config).unwrap(), stream);
-            let (mut elements, mut context) = (vec![0.0; 24], vec![0.0; 4]);
-            let (mut momentum, mut cotangent) = (vec![0.0; 16], vec![0.0; 16]);
+            let (mut elements, mut context) = (vec![0.0; 3 * total], vec![0.0; 4]);
+            let (mut momentum, mut cotangent) = (vec![0.0; 2 * total], vec![0.0; 2 * total]);
             for (step, values) in
                 [&mut elements, &mut context, &mut momentum, &mut cotangent].into_iter().enumerate()
             {
@@ -282,7 +332,7 @@ mod tests {
                 bounds: Some(Bounds { low: -1.2, high: 1.0 }),
                 is_fixed: Some(&is_fixed),
             };
-            let kinetic = [0.3_f32; 8];
+            let kinetic = vec![0.3_f32; total];
             let langevin = Langevin {
                 step_sizes: &[0.3, 0.2, 0.4],
                 noise_scales: &[0.5, 0.0, 0.1],
