@@ -15,8 +15,12 @@ __device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
 
 // A number as the sum of two that tensor cores hold exactly: hi has 10 bits of mantissa, lo the rest.
 __device__ __forceinline__ void split(float v, float &hi, float &lo) {
+#if __CUDA_ARCH__ >= 800
     u32 bits;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+#else
+    u32 bits = __float_as_uint(v) & 0xffffe000u;   // not called: older chips have no TF32
+#endif
     hi = __uint_as_float(bits);
     lo = v - hi;
 }
