@@ -220,3 +220,6 @@ impl UnconditionalProcess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
