@@ -36,8 +36,6 @@ pub use dynamics::{
 };
 pub use likelihood::Likelihood;
 pub use mlp::{PointBatch, PointMlp};
-#[cfg(test)]
-pub(crate) use operations::Operations;
 pub use resident::{
     PlacedLinear, PlacedMlp, ResidentBatch, ResidentLearner, ResidentModel, ResidentReport,
     ResidentState, ResidentStep, SentBatch,

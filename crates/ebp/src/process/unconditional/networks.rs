@@ -77,6 +77,12 @@ impl Networks {
         })
     }
 
+    /// Takes steps on another device.
+    #[cfg(test)]
+    pub(super) fn learn_on(&mut self, resident: Option<Resident>) {
+        self.resident = resident;
+    }
+
     pub(super) fn backend(&self) -> &Arc<dyn PointBackend> {
         &self.backend
     }

@@ -45,6 +45,15 @@ impl Resident {
         model: &Parameters,
         backend: &dyn PointBackend,
     ) -> Result<Option<Self>> {
+        Self::on(config, model, |model| backend.resident(model))
+    }
+
+    /// As [`new`](Self::new), on whatever `open` gives for the model.
+    fn on(
+        config: &UnconditionalConfig,
+        model: &Parameters,
+        open: impl FnOnce(&ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>>,
+    ) -> Result<Option<Self>> {
         let is_plain = config.estimator == CloudEstimator::Importance
             && !config.has_sampler()
             && !config.spectral_norm;
@@ -62,7 +71,7 @@ impl Resident {
             })
             .collect();
         let model = resident_model(config, &places, length)?;
-        let learner = backend.resident(&model)?;
+        let learner = open(&model)?;
         Ok(learner.map(|learner| Self { learner, length, places }))
     }
 

@@ -3,11 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::point::{
-    Backward, Candidates, Cotangent, CpuBackend, DynamicsCotangent, DynamicsGradients, Gradients,
-    Langevin, LangevinRun, Leapfrog, LeapfrogRun, LogPartition, Operations, PointBatch, PointMlp,
-    Pooled, Pooling, ResidentBatch, Score, ScoreCotangent, Wanted,
-};
+use crate::point::{CpuBackend, ResidentBatch};
 use crate::rng::Stream;
 
 /// Every step adds 1 to all parameters and sets the rest to known numbers.
@@ -65,126 +61,15 @@ impl SentBatch for Sent {
     }
 }
 
-/// The CPU, with a device that takes whole steps.
-#[derive(Debug)]
-struct Backend {
-    cpu: CpuBackend,
-    device: Arc<Counting>,
-}
-
-impl Operations for Backend {
-    fn values(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        Operations::values(&self.cpu, mlp, batch)
-    }
-
-    fn set_sums(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        Operations::set_sums(&self.cpu, mlp, batch)
-    }
-
-    fn backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        cotangent: Cotangent<'_>,
-        wanted: Wanted,
-    ) -> Result<Backward> {
-        Operations::backward(&self.cpu, mlp, batch, cotangent, wanted)
-    }
-
-    fn score(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
-        Operations::score(&self.cpu, mlp, batch)
-    }
-
-    fn score_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        cotangent: ScoreCotangent<'_>,
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        Operations::score_backward(&self.cpu, mlp, batch, cotangent, wanted)
-    }
-
-    fn langevin(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        langevin: &Langevin<'_>,
-    ) -> Result<LangevinRun> {
-        Operations::langevin(&self.cpu, mlp, batch, langevin)
-    }
-
-    fn langevin_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        langevin: &Langevin<'_>,
-        cotangent: DynamicsCotangent<'_>,
-    ) -> Result<DynamicsGradients> {
-        Operations::langevin_backward(&self.cpu, mlp, batch, langevin, cotangent)
-    }
-
-    fn leapfrog(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        momentum: &[f32],
-        leapfrog: &Leapfrog<'_>,
-    ) -> Result<LeapfrogRun> {
-        Operations::leapfrog(&self.cpu, mlp, batch, momentum, leapfrog)
-    }
-
-    fn leapfrog_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        momentum: &[f32],
-        leapfrog: &Leapfrog<'_>,
-        cotangent: DynamicsCotangent<'_>,
-    ) -> Result<DynamicsGradients> {
-        Operations::leapfrog_backward(&self.cpu, mlp, batch, momentum, leapfrog, cotangent)
-    }
-
-    fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
-        Operations::log_partition(&self.cpu, mlp, candidates)
-    }
-
-    fn log_partition_backward(
-        &self,
-        mlp: &PointMlp,
-        candidates: &Candidates<'_>,
-        log_partition: &[f32],
-        cotangent: &[f32],
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        let cpu = &self.cpu;
-        Operations::log_partition_backward(cpu, mlp, candidates, log_partition, cotangent, wanted)
-    }
-
-    fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {
-        Operations::pool(&self.cpu, mlp, batch, pooling)
-    }
-
-    fn pool_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        pooled: &Pooled,
-        cotangent: &[f32],
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        Operations::pool_backward(&self.cpu, mlp, batch, pooled, cotangent, wanted)
-    }
-
-    fn resident(&self, _: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
-        Ok(Some(Arc::new(Learner(Arc::clone(&self.device)))))
-    }
-}
-
-fn process(config: UnconditionalConfig) -> (UnconditionalProcess, Arc<Counting>) {
+fn process(config: &UnconditionalConfig) -> (UnconditionalProcess, Arc<Counting>) {
     let device = Arc::<Counting>::default();
-    let backend = Backend { cpu: CpuBackend::new(), device: Arc::clone(&device) };
-    (UnconditionalProcess::new(config, 1, Arc::new(backend)).unwrap(), device)
+    let learner: Arc<dyn ResidentLearner> = Arc::new(Learner(Arc::clone(&device)));
+    let cpu = Arc::new(CpuBackend::new());
+    let mut process = UnconditionalProcess::new(config.clone(), 1, cpu).unwrap();
+    let model = process.parameters().unwrap().group("model");
+    let resident = Resident::on(config, &model, |_| Ok(Some(learner))).unwrap();
+    process.networks.learn_on(resident);
+    (process, device)
 }
 
 fn small() -> UnconditionalConfig {
@@ -216,7 +101,7 @@ fn part(process: &UnconditionalProcess, part: &str, end: &str) -> Vec<(String, V
 
 #[test]
 fn whoever_asks_gets_what_the_device_learned() {
-    let (mut process, device) = process(small());
+    let (mut process, device) = process(&small());
     let before = part(&process, "parameters/", "");
     let record = learn(&mut process).unwrap();
     learn(&mut process).unwrap();
@@ -251,7 +136,7 @@ fn whoever_asks_gets_what_the_device_learned() {
 
 #[test]
 fn averages_and_restored_states_go_to_the_device_and_back() {
-    let (mut process, device) = process(small());
+    let (mut process, device) = process(&small());
     let saved = process.state().unwrap();
     learn(&mut process).unwrap();
     process.use_average().unwrap();
@@ -271,7 +156,7 @@ fn averages_and_restored_states_go_to_the_device_and_back() {
 
 #[test]
 fn an_entry_that_is_not_finite_is_named_by_its_parameter() {
-    let (mut process, device) = process(small());
+    let (mut process, device) = process(&small());
     learn(&mut process).unwrap();
     // The parts lie in the order of their names, at multiples of 64 numbers.
     let names: Vec<String> = part(&process, "average/", "").into_iter().map(|(n, _)| n).collect();
@@ -292,10 +177,10 @@ fn other_kinds_of_steps_stay_on_the_host() {
         UnconditionalConfig { estimator: CloudEstimator::ScoreMatching, ..small() },
     ];
     for config in kinds {
-        let (mut process, device) = process(config);
+        let (mut process, device) = process(&config);
         assert!(!process.learns_on_device());
         learn(&mut process).unwrap();
         assert_eq!(*device.num_loads.lock().unwrap(), 0);
     }
-    assert!(process(small()).0.learns_on_device());
+    assert!(process(&small()).0.learns_on_device());
 }
