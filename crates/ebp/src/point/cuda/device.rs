@@ -62,6 +62,8 @@ kernels!(
     normals,
     drift_only,
     langevin_step,
+    langevin_reverse,
+    add_values,
     leapfrog_step,
     moving,
     draw_theta,
@@ -287,6 +289,17 @@ impl Device {
             .alloc_zeros::<T>(length)
             .map_err(|error| driver("take memory on the GPU", error))?;
         Ok(Self::own(&self.stream, slice))
+    }
+
+    /// Copies numbers within the GPU's memory.
+    pub(super) fn copy<T>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<()> {
+        let bytes = from.length.min(to.length) * size_of::<T>();
+        // SAFETY: both are live and have at least so many bytes.
+        unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.pointer, from.pointer, bytes, self.stream.cu_stream())
+        }
+        .result()
+        .map_err(|error| driver("copy numbers on the GPU", error))
     }
 
     /// Fills numbers with zeros.

@@ -45,13 +45,13 @@ impl MotionCode {
 }
 
 /// A chunk on the move.
-struct Moving<'a, 'n> {
+pub(super) struct Moving<'a, 'n> {
     network: &'a Network<'n>,
-    rows: Rows,
-    motion: MotionCode,
-    fixed: Buffer<u8>,
-    d: usize,
-    dx: usize,
+    pub(super) rows: Rows,
+    pub(super) motion: MotionCode,
+    pub(super) fixed: Buffer<u8>,
+    pub(super) d: usize,
+    pub(super) dx: usize,
 }
 
 /// What a fused run needs beside the chunk.
@@ -69,7 +69,7 @@ struct End {
 }
 
 impl<'a, 'n> Moving<'a, 'n> {
-    fn new(
+    pub(super) fn new(
         network: &'a Network<'n>,
         batch: &PointBatch<'_>,
         motion: &Motion<'_>,
@@ -94,12 +94,12 @@ impl<'a, 'n> Moving<'a, 'n> {
         })
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.rows.count * self.dx
     }
 
     /// ∇ₓ f of every row, `[count, d]`, and f.
-    fn gradient(&self) -> Result<(Buffer, Buffer)> {
+    pub(super) fn gradient(&self) -> Result<(Buffer, Buffer)> {
         let trace = self.network.forward(&self.rows, Keep::Slopes)?;
         let gradient = self.network.backward(&self.rows, &trace, None, None, true)?;
         Ok((gradient, trace.output))
@@ -224,6 +224,7 @@ pub(super) fn langevin(
                     gradient.at(0),
                     moving.fixed.at(0),
                     moving.motion,
+                    0_u64,
                     drifts.at(step * length),
                     velocities.at(step * length),
                     moving.rows.count as u64,

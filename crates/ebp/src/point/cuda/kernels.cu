@@ -369,12 +369,12 @@ extern "C" __global__ void drift_only(const float *x, const float *gradient, con
     GRID(row, rows) drift(x, gradient, fixed, m, row, d, dx, score, g);
 }
 
-// v = s ξ + (η/2) g,  x ← reflect(x + v). Keeps g and v of the step.
+// v = s ξ + (η/2) g,  x ← reflect(x + v). Keeps g and v of the step, and ∇u where asked.
 extern "C" __global__ void langevin_step(float *x, const float *gradient, const unsigned char *fixed, Motion m,
-                                         float *g, float *v, u64 rows, u32 d, u32 dx, u64 first_row,
+                                         float *score, float *g, float *v, u64 rows, u32 d, u32 dx, u64 first_row,
                                          float eta, float noise, u32 step, u32 k0, u32 k1) {
     GRID(row, rows) {
-        drift(x, gradient, fixed, m, row, d, dx, nullptr, g);
+        drift(x, gradient, fixed, m, row, d, dx, score, g);
         bool held = fixed && fixed[row];
         for (u32 k = 0; k < dx; k++) {
             float xi = noise != 0.0f ? normal_at(k0, k1, step, (first_row + row) * dx + k) : 0.0f;
@@ -383,6 +383,65 @@ extern "C" __global__ void langevin_step(float *x, const float *gradient, const 
             float sign;
             if (!held) x[row * d + k] = reflect(m, x[row * d + k] + move, sign);
         }
+    }
+}
+
+// The derivative of `reflect`.
+__device__ __forceinline__ float reflect_slope(const Motion &m, float x) {
+    if (!m.bounded) return 1.0f;
+    float place;
+    if (x < m.low) place = 2.0f * m.low - x;
+    else if (x > m.high) place = 2.0f * m.high - x;
+    else return 1.0f;
+    return place < m.low || place > m.high ? 0.0f : -1.0f;
+}
+
+// One Langevin step backwards, but for the network's Hessian: with a = ∂L/∂x′ and u = ∇u at x,
+//   a ← R′ a,   push = a + 2 κ v,   ∂L/∂η = ½ <g, push>,   w = J_clipᵀ (η/2) push,   a ← a − w/s0²
+// w goes to `direction` [rows, d] with zeros at locations; sums of <g, push> go to `parts`, one per block
+// of 256.
+extern "C" __global__ void langevin_reverse(const float *x, const float *v, const float *u, const float *g,
+                                            const unsigned char *fixed, Motion m, const float *kinetic,
+                                            float *adjoint, float *direction, double *parts,
+                                            u64 rows, u32 d, u32 dx, float eta) {
+    __shared__ double part[256];
+    double along_g = 0.0;
+    GRID(row, rows) {
+        bool held = fixed && fixed[row];
+        float *w = direction + row * d;
+        float norm = 0.0f, along = 0.0f;
+        for (u32 k = 0; k < dx; k++) {
+            u64 i = row * dx + k;
+            float a = adjoint[i] * (held ? 1.0f : reflect_slope(m, x[row * d + k] + v[i]));
+            float push = a + (kinetic ? 2.0f * kinetic[row] * v[i] : 0.0f);
+            adjoint[i] = a;
+            along_g += (double)(g[i] * push);
+            w[k] = held ? 0.0f : 0.5f * eta * push;
+            if (m.clip == 1 && fabsf(u[i]) >= m.limit) w[k] = 0.0f;
+            norm = fmaf(u[i], u[i], norm);
+            along = fmaf(w[k], u[i], along);
+        }
+        for (u32 k = dx; k < d; k++) w[k] = 0.0f;
+        // c u/|u| has the symmetric derivative c/|u| (I − u uᵀ/|u|²).
+        float length = sqrtf(norm);
+        bool is_shortened = m.clip == 2 && length > m.limit;
+        for (u32 k = 0; k < dx; k++) {
+            u64 i = row * dx + k;
+            if (is_shortened) w[k] = (w[k] - along / norm * u[i]) * (m.limit / length);
+            adjoint[i] -= m.precision * w[k];
+        }
+    }
+    part[threadIdx.x] = along_g;
+    for (u32 o = 128; o > 0; o >>= 1) { __syncthreads(); if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o]; }
+    if (threadIdx.x == 0) parts[blockIdx.x] = part[0];
+}
+
+// adjoint[r, k] += term[r, k], k < dx; terms have d numbers a row.
+extern "C" __global__ void add_values(const float *term, float *adjoint, u64 rows, u32 d, u32 dx) {
+    GRID(i, rows * dx) {
+        u64 row; u32 k;
+        place(i, dx, row, k);
+        adjoint[i] += term[row * d + k];
     }
 }
 

@@ -6,7 +6,7 @@
 //! chunk     rows of a batch that fit there at once
 //! network   a network and a chunk of rows there, forward
 //! backward  backward, and backward of the score
-//! values, pool, candidates, likelihood, dynamics   the operations
+//! values, pool, candidates, likelihood, dynamics, reverse   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
 //! resident  whole training steps, without a way back in between
 //! distances between pairs of point sets, for `metric`
@@ -32,6 +32,7 @@ mod likelihood;
 mod network;
 mod pool;
 mod resident;
+mod reverse;
 mod staging;
 mod values;
 
@@ -227,7 +228,7 @@ impl Operations for CudaBackend {
         langevin: &Langevin<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        replay::langevin_backward(self, mlp, batch, langevin, cotangent)
+        reverse::langevin_backward(&*self.lock()?, mlp, batch, langevin, cotangent)
     }
 
     fn leapfrog(
