@@ -19,7 +19,6 @@ mod likelihood;
 mod mlp;
 mod mover;
 mod operations;
-mod replay;
 mod resident;
 mod shape;
 

@@ -396,15 +396,53 @@ __device__ __forceinline__ float reflect_slope(const Motion &m, float x) {
     return place < m.low || place > m.high ? 0.0f : -1.0f;
 }
 
-// One Langevin step backwards, but for the network's Hessian: with a = ∂L/∂x′ and u = ∇u at x,
-//   a ← R′ a,   push = a + 2 κ v,   ∂L/∂η = ½ <g, push>,   w = J_clipᵀ (η/2) push,   a ← a − w/s0²
-// w goes to `direction` [rows, d] with zeros at locations; sums of <g, push> go to `parts`, one per block
-// of 256.
-extern "C" __global__ void langevin_reverse(const float *x, const float *v, const float *u, const float *g,
-                                            const unsigned char *fixed, Motion m, const float *kinetic,
-                                            float *adjoint, float *direction, double *parts,
-                                            u64 rows, u32 d, u32 dx, float eta) {
+// Sums a number per thread over a block of 256.
+__device__ __forceinline__ void sum_block(double value, double *out) {
     __shared__ double part[256];
+    part[threadIdx.x] = value;
+    for (u32 o = 128; o > 0; o >>= 1) { __syncthreads(); if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o]; }
+    if (threadIdx.x == 0) *out = part[0];
+}
+
+// Back through a Langevin step's move, a = dL/dx' and push = dL/dv:  a <- R' a,  push = a + 2 κ v
+extern "C" __global__ void langevin_back(const float *x, const float *v, const unsigned char *fixed, Motion m,
+                                         const float *kinetic, float *adjoint, float *push, u64 rows, u32 d, u32 dx) {
+    GRID(row, rows) {
+        bool held = fixed && fixed[row];
+        for (u32 k = 0; k < dx; k++) {
+            u64 i = row * dx + k;
+            float a = adjoint[i] * (held ? 1.0f : reflect_slope(m, x[row * d + k] + v[i]));
+            adjoint[i] = a;
+            push[i] = a + (kinetic ? 2.0f * kinetic[row] * v[i] : 0.0f);
+        }
+    }
+}
+
+// Back through a leapfrog step's move, a = dL/dx' and pull = dL/dv:
+//   a <- R' a,  dL/dη = <v, a>,  pull <- ± pull + η a  (− where a wall turned it).  One part per block.
+extern "C" __global__ void leapfrog_back(const float *x, const float *v, const unsigned char *fixed, Motion m,
+                                         float *adjoint, float *pull, double *parts, u64 rows, u32 d, u32 dx,
+                                         float eta) {
+    double along = 0.0;
+    GRID(row, rows) {
+        if (fixed && fixed[row]) continue;
+        for (u32 k = 0; k < dx; k++) {
+            u64 i = row * dx + k;
+            float slope = reflect_slope(m, x[row * d + k] + eta * v[i]), a = adjoint[i] * slope;
+            adjoint[i] = a;
+            along += (double)(v[i] * a);
+            pull[i] = (slope < 1.0f ? -pull[i] : pull[i]) + eta * a;
+        }
+    }
+    sum_block(along, parts + blockIdx.x);
+}
+
+// Back through a kick v <- v + scale g, g = clip(u), but for the network's Hessian:
+//   <g, push> to `parts`, one per block;  w = J_clipᵀ scale push;  a <- a − w/s0²
+// w goes to `direction` [rows, d], with zeros at locations.
+extern "C" __global__ void kick_back(const float *u, const float *g, const unsigned char *fixed, Motion m,
+                                     const float *push, float *adjoint, float *direction, double *parts,
+                                     u64 rows, u32 d, u32 dx, float scale) {
     double along_g = 0.0;
     GRID(row, rows) {
         bool held = fixed && fixed[row];
@@ -412,12 +450,8 @@ extern "C" __global__ void langevin_reverse(const float *x, const float *v, cons
         float norm = 0.0f, along = 0.0f;
         for (u32 k = 0; k < dx; k++) {
             u64 i = row * dx + k;
-            float a = adjoint[i] * (held ? 1.0f : reflect_slope(m, x[row * d + k] + v[i]));
-            float push = a + (kinetic ? 2.0f * kinetic[row] * v[i] : 0.0f);
-            adjoint[i] = a;
-            along_g += (double)(g[i] * push);
-            w[k] = held ? 0.0f : 0.5f * eta * push;
-            if (m.clip == 1 && fabsf(u[i]) >= m.limit) w[k] = 0.0f;
+            along_g += (double)(g[i] * push[i]);
+            w[k] = held || (m.clip == 1 && fabsf(u[i]) >= m.limit) ? 0.0f : scale * push[i];
             norm = fmaf(u[i], u[i], norm);
             along = fmaf(w[k], u[i], along);
         }
@@ -431,9 +465,7 @@ extern "C" __global__ void langevin_reverse(const float *x, const float *v, cons
             adjoint[i] -= m.precision * w[k];
         }
     }
-    part[threadIdx.x] = along_g;
-    for (u32 o = 128; o > 0; o >>= 1) { __syncthreads(); if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o]; }
-    if (threadIdx.x == 0) parts[blockIdx.x] = part[0];
+    sum_block(along_g, parts + blockIdx.x);
 }
 
 // adjoint[r, k] += term[r, k], k < dx; terms have d numbers a row.
@@ -446,17 +478,19 @@ extern "C" __global__ void add_values(const float *term, float *adjoint, u64 row
 }
 
 // v ← v + (η/2) g(x) for the step that ends here and for the one that begins here, which then
-// moves: x ← reflect(x + η v), v turned at a wall. A step of size 0 is none.
+// moves: x ← reflect(x + η v), v turned at a wall. A step of size 0 is none. Keeps ∇u and the v that
+// moves, where asked.
 extern "C" __global__ void leapfrog_step(float *x, float *v, const float *gradient, const unsigned char *fixed,
-                                         Motion m, float *g, u64 rows, u32 d, u32 dx, float ended, float begun,
+                                         Motion m, float *score, float *g, float *halfway, u64 rows, u32 d, u32 dx, float ended, float begun,
                                          int moves) {
     GRID(row, rows) {
-        drift(x, gradient, fixed, m, row, d, dx, nullptr, g);
+        drift(x, gradient, fixed, m, row, d, dx, score, g);
         if (fixed && fixed[row]) continue;
         for (u32 k = 0; k < dx; k++) {
             float w = v[row * dx + k] + 0.5f * ended * g[row * dx + k], sign = 1.0f;
             if (moves) {
                 w += 0.5f * begun * g[row * dx + k];
+                if (halfway) halfway[row * dx + k] = w;
                 x[row * d + k] = reflect(m, x[row * d + k] + begun * w, sign);
                 w *= sign;
             }

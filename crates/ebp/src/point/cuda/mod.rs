@@ -43,7 +43,6 @@ use serde::{Deserialize, Serialize};
 use self::device::Device;
 pub use self::distances::SetPairs;
 use super::operations::Operations;
-use super::replay;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
     LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBatch, PointMlp, Pooled,
@@ -249,7 +248,7 @@ impl Operations for CudaBackend {
         leapfrog: &Leapfrog<'_>,
         cotangent: DynamicsCotangent<'_>,
     ) -> Result<DynamicsGradients> {
-        replay::leapfrog_backward(self, mlp, batch, momentum, leapfrog, cotangent)
+        reverse::leapfrog_backward(&*self.lock()?, mlp, batch, momentum, leapfrog, cotangent)
     }
 
     fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
