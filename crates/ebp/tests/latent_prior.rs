@@ -193,6 +193,29 @@ fn codes_without_structure_get_wide_kernels() {
     assert!(fit.kernel_nll < fit.gaussian_nll + 0.1, "{fit:?}");
 }
 
+/// Five tight groups of twenty codes: of the first hundred draws every group has exactly twenty, of
+/// any further hundred as well. Kernels drawn one by one would do so once in ten thousand times.
+#[test]
+fn no_kernel_comes_again_before_all_came_once() {
+    let mut means = vec![0.0; 100];
+    Stream::new(8, "codes").fill_normal(0, 0, &mut means);
+    for (place, mean) in means.iter_mut().enumerate() {
+        *mean = 0.01 * *mean + [-2.0, -1.0, 0.0, 1.0, 2.0][place % 5];
+    }
+    let codes = Codes::new(1, &means, None).unwrap();
+    let (kernels, _) =
+        KernelPrior::fit(&codes, &KernelConfig::default(), Stream::new(3, "prior")).unwrap();
+    let draws = kernels.sample(250, Stream::new(5, "draws")).unwrap();
+    for hundred in draws.chunks_exact(100) {
+        for group in [-2.0_f32, -1.0, 0.0, 1.0, 2.0] {
+            let count = hundred.iter().filter(|theta| (**theta - group).abs() < 0.5).count();
+            assert_eq!(count, 20, "group {group}");
+        }
+    }
+    let fewer = kernels.sample(30, Stream::new(5, "draws")).unwrap();
+    assert_eq!(fewer, draws[..30], "fewer draws are the first of more");
+}
+
 #[test]
 fn what_cannot_be_fitted_is_named() {
     assert!(Codes::new(3, &[0.0; 7], None).is_err());

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::cloud_model::{PriorName, TrainedCloud, draw_rows, write_clouds};
 use crate::failure::Failure;
-use crate::output;
 use crate::threads::start_threads;
+use crate::{output, progress};
 
 const HELP: &str = "\
 Points are drawn by importance resampling on a grid, then moved by Langevin steps. `effective` is
@@ -93,6 +93,10 @@ pub(crate) struct SampleArguments {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// What moves points.
@@ -162,6 +166,8 @@ struct Report {
 /// Most clouds of a contact sheet, and how many of them in a row.
 const MOST_DRAWN: usize = 64;
 const COLUMNS: usize = 8;
+/// The bar of the clouds.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
 
 /// Draws, writes and reports.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
@@ -186,8 +192,16 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         let theta = trained.draw_latents(arguments.prior, arguments.count, stream.child(0))?;
         (theta, arguments.prior.name())
     };
-    let (clouds, found) =
-        trained.draw_clouds(&theta, arguments.points, &settings, stream.child(1))?;
+    let count = theta.len() / trained.process.config().latent_dim;
+    let bar = progress::bar(count as u64, arguments.quiet, TEMPLATE);
+    let (clouds, found) = trained.draw_clouds_watched(
+        &theta,
+        arguments.points,
+        &settings,
+        stream.child(1),
+        &mut |num_done| bar.set_position(num_done as u64),
+    )?;
+    bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.out {
         write_clouds(path, &clouds, trained.dim(), &arguments.ending)?;

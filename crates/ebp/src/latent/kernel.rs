@@ -8,6 +8,7 @@
 //! keeps the variance: h_j = 1 is the fitted Gaussian along direction j, h_j → 0 the codes
 //! themselves. Every direction has its own bandwidth, by the likelihood of codes under the kernels
 //! of all others (leave one out), so that nothing is gained by repeating a training set.
+//! Draws take the kernels in turn, in a drawn order.
 
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
@@ -305,16 +306,18 @@ impl Prior for KernelPrior {
         self.mean.len()
     }
 
+    /// Kernels are taken in a drawn order, none a second time before all were taken once: each θ has
+    /// the law of the mixture, and a collection has no near copies by the chance of one kernel drawn
+    /// twice.
     fn sample(&self, count: usize, stream: Stream) -> Result<Vec<f32>> {
         let k = self.dim();
         let n = self.centres.len() / k;
-        let (mut noise, mut chosen) = (vec![0.0; count * k], vec![0.0; count]);
+        let mut noise = vec![0.0; count * k];
         stream.child(0).fill_normal(0, 0, &mut noise);
-        stream.child(1).fill_uniform(0, 0, &mut chosen);
+        let rounds = (0..count.div_ceil(n) as u64).map(|round| stream.child(1 + round));
+        let order = rounds.flat_map(|round| round.permutation(n));
         let mut thetas = Vec::with_capacity(count * k);
-        for (noise, chosen) in noise.chunks_exact(k).zip(chosen) {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below n")]
-            let number = ((f64::from(chosen) * n as f64) as usize).min(n - 1);
+        for (noise, number) in noise.chunks_exact(k).zip(order) {
             let mut theta: Vec<f64> = self.mean.iter().map(|&m| f64::from(m)).collect();
             for (j, xi) in noise.iter().enumerate() {
                 let h = self.bandwidths[j];

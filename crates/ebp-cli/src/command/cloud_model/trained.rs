@@ -194,7 +194,20 @@ impl TrainedCloud {
         settings: &DrawSettings,
         stream: Stream,
     ) -> Result<(Vec<Vec<f32>>, DrawReport), Failure> {
-        let (points, report) = self.process.draw_points(theta, num_points, settings, stream)?;
+        self.draw_clouds_watched(theta, num_points, settings, stream, &mut |_| {})
+    }
+
+    /// The same; `watch` is told how many are done.
+    pub(crate) fn draw_clouds_watched(
+        &self,
+        theta: &[f32],
+        num_points: usize,
+        settings: &DrawSettings,
+        stream: Stream,
+        watch: &mut dyn FnMut(usize),
+    ) -> Result<(Vec<Vec<f32>>, DrawReport), Failure> {
+        let (points, report) =
+            self.process.draw_points_watched(theta, num_points, settings, stream, watch)?;
         Ok((standardised_sets(&points, num_points * self.dim(), &self.scale.affine), report))
     }
 }
