@@ -80,12 +80,13 @@ fn distance(found: &[f32], expected: &[f32]) -> f64 {
 }
 
 #[track_caller]
-fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) {
+fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) -> f64 {
     let distance = distance(found, expected);
     assert!(distance <= bound, "{what}: relative distance {distance:e}, at most {bound:e}");
+    distance
 }
 
-/// What a training step asks for, on both devices; `bound` for all of it.
+/// What a training step asks for, on both devices; `bound` for all of it. Prints what was found.
 fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
     let (cpu, batch) = (CpuBackend::new(), work.batch());
     let outputs = work.mlp.shape().config().output_dim;
@@ -95,7 +96,9 @@ fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
         backend.backward(&work.mlp, &batch, Cotangent::PerElement(&cotangent), Wanted::ALL).unwrap()
     };
     let (found, expected) = (run(gpu), run(&cpu));
-    assert_near("values", &found.values, &expected.values, bound);
+    let error = assert_near("values", &found.values, &expected.values, bound);
+    let precision = gpu.precision().name();
+    eprintln!("{precision}: values differ from the CPU's by {error:.1e} of their size");
     let (found, expected) = (found.gradients, expected.gradients);
     let both = [
         ("parameters", found.parameters, expected.parameters),
@@ -103,7 +106,8 @@ fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
         ("elements", found.elements, expected.elements),
     ];
     for (what, found, expected) in both {
-        assert_near(what, &found.unwrap(), &expected.unwrap(), bound);
+        let error = assert_near(what, &found.unwrap(), &expected.unwrap(), bound);
+        eprintln!("{precision}: gradients of {what} by {error:.1e}");
     }
 }
 

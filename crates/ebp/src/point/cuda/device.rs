@@ -177,6 +177,9 @@ pub(super) fn driver(action: &'static str, error: DriverError) -> Error {
     Error::Device { action, reason: error.to_string(), remedy }
 }
 
+/// Free bytes without which the GPU is not used.
+const LEAST_MEMORY: usize = 256 << 20;
+
 fn missing(reason: impl Into<String>, remedy: &'static str) -> Error {
     Error::Device { action: "use the GPU", reason: reason.into(), remedy }
 }
@@ -247,7 +250,18 @@ impl Device {
         keep_freed_memory(&context)?;
         let kernels = Kernels::load(&context)?;
         let blas = CudaBlas::new(Arc::clone(&stream)).map_err(blas_error)?;
-        let total = context.total_mem().map_err(|error| driver("ask for its memory", error))?;
+        let (free, total) =
+            context.mem_get_info().map_err(|error| driver("ask for its memory", error))?;
+        if free < LEAST_MEMORY {
+            return Err(missing(
+                format!(
+                    "{} MiB of its memory are free, {} are needed",
+                    free >> 20,
+                    LEAST_MEMORY >> 20
+                ),
+                "close other programs on it, or use `--device cpu`",
+            ));
+        }
         let capability =
             context.compute_capability().map_err(|error| driver("ask for its version", error))?;
         let processors = context
@@ -264,7 +278,8 @@ impl Device {
             kernels,
             blas,
             precision,
-            budget: total / 4,
+            // Chunks leave room for weights and results, and for what other programs hold.
+            budget: (total / 4).min(free / 2),
         })
     }
 
