@@ -54,6 +54,15 @@ pub(super) struct Moving<'a, 'n> {
     pub(super) dx: usize,
 }
 
+/// Where a step writes ∇u, g = clip(∇u) and the velocity that leaves the place. 0 in the place of ∇u,
+/// and of leapfrog's velocity, keeps none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) gradient: u64,
+    pub(super) drift: u64,
+    pub(super) velocity: u64,
+}
+
 /// What a fused run needs beside the chunk.
 struct Fused<'a> {
     step_sizes: &'a [f32],
@@ -103,6 +112,70 @@ impl<'a, 'n> Moving<'a, 'n> {
         let trace = self.network.forward(&self.rows, Keep::Slopes)?;
         let gradient = self.network.backward(&self.rows, &trace, None, None, true)?;
         Ok((gradient, trace.output))
+    }
+
+    /// Takes a Langevin step; the chunk's first row is row `first_row` of the batch.
+    pub(super) fn langevin_step(
+        &self,
+        settings: &Langevin<'_>,
+        step: usize,
+        first_row: usize,
+        kept: Kept,
+    ) -> Result<()> {
+        let key = settings.noise.key();
+        let (gradient, _) = self.gradient()?;
+        launch!(
+            self.network.device,
+            langevin_step,
+            flat(self.rows.count),
+            self.rows.elements.at(0),
+            gradient.at(0),
+            self.fixed.at(0),
+            self.motion,
+            kept.gradient,
+            kept.drift,
+            kept.velocity,
+            self.rows.count as u64,
+            self.d as u32,
+            self.dx as u32,
+            first_row as u64,
+            settings.step_sizes[step],
+            settings.noise_scales[step],
+            step as u32,
+            key[0],
+            key[1]
+        )
+    }
+
+    /// The kicks at place `number` of leapfrog's path, and the step from there. The drift at a place
+    /// ends one step and begins the next.
+    pub(super) fn leapfrog_step(
+        &self,
+        steps: &[f32],
+        number: usize,
+        momentum: &Buffer,
+        kept: Kept,
+    ) -> Result<()> {
+        let (gradient, _) = self.gradient()?;
+        launch!(
+            self.network.device,
+            leapfrog_step,
+            flat(self.rows.count),
+            self.rows.elements.at(0),
+            momentum.at(0),
+            gradient.at(0),
+            self.fixed.at(0),
+            self.motion,
+            kept.gradient,
+            kept.drift,
+            kept.velocity,
+            self.rows.count as u64,
+            self.d as u32,
+            self.dx as u32,
+            number.checked_sub(1).map_or(0.0, |ended| steps[ended]),
+            steps.get(number).copied().unwrap_or(0.0),
+            i32::from(number < steps.len())
+        )
     }
 
     fn end(&self) -> Result<End> {
@@ -212,31 +285,13 @@ pub(super) fn langevin(
                 Fused { step_sizes: settings.step_sizes, noise_scales: settings.noise_scales, key };
             moving.fused(kernel, chunk, &part, [&Buffer::none(), &drifts, &velocities])?
         } else {
-            for (step, (&eta, &noise)) in
-                settings.step_sizes.iter().zip(settings.noise_scales).enumerate()
-            {
-                let (gradient, _) = moving.gradient()?;
-                launch!(
-                    device,
-                    langevin_step,
-                    flat(moving.rows.count),
-                    moving.rows.elements.at(0),
-                    gradient.at(0),
-                    moving.fixed.at(0),
-                    moving.motion,
-                    0_u64,
-                    drifts.at(step * length),
-                    velocities.at(step * length),
-                    moving.rows.count as u64,
-                    moving.d as u32,
-                    moving.dx as u32,
-                    chunk.rows.start as u64,
-                    eta,
-                    noise,
-                    step as u32,
-                    key[0],
-                    key[1]
-                )?;
+            for step in 0..steps {
+                let kept = Kept {
+                    gradient: 0,
+                    drift: drifts.at(step * length),
+                    velocity: velocities.at(step * length),
+                };
+                moving.langevin_step(settings, step, chunk.rows.start, kept)?;
             }
             moving.end()?
         };
@@ -280,31 +335,9 @@ pub(super) fn leapfrog(
             let part = Fused { step_sizes: settings.step_sizes, noise_scales: &none, key: [0; 2] };
             moving.fused(kernel, chunk, &part, [&v, &Buffer::none(), &Buffer::none()])?
         } else {
-            // The drift at a place ends one step and begins the next.
-            let steps = settings.step_sizes;
-            for number in 0..=steps.len() {
-                let ended = if number == 0 { 0.0 } else { steps[number - 1] };
-                let begun = steps.get(number).copied();
-                let (gradient, _) = moving.gradient()?;
-                launch!(
-                    device,
-                    leapfrog_step,
-                    flat(moving.rows.count),
-                    moving.rows.elements.at(0),
-                    v.at(0),
-                    gradient.at(0),
-                    moving.fixed.at(0),
-                    moving.motion,
-                    0_u64,
-                    g.at(0),
-                    0_u64,
-                    moving.rows.count as u64,
-                    moving.d as u32,
-                    dx as u32,
-                    ended,
-                    begun.unwrap_or(0.0),
-                    i32::from(begun.is_some())
-                )?;
+            for number in 0..=settings.step_sizes.len() {
+                let kept = Kept { gradient: 0, drift: g.at(0), velocity: 0 };
+                moving.leapfrog_step(settings.step_sizes, number, &v, kept)?;
             }
             moving.end()?
         };

@@ -12,7 +12,7 @@
 use super::backward::Sums;
 use super::chunk::{Chunk, chunks};
 use super::device::{Buffer, Device, flat, launch};
-use super::dynamics::Moving;
+use super::dynamics::{Kept, Moving};
 use super::network::{Keep, Network, Rows};
 use super::values::append;
 use crate::Result;
@@ -28,6 +28,17 @@ struct Place {
     gradient: Buffer,
     drift: Buffer,
     velocity: Buffer,
+}
+
+impl Place {
+    /// Where a step writes what it keeps.
+    fn kept(&self) -> Kept {
+        Kept {
+            gradient: self.gradient.at(0),
+            drift: self.drift.at(0),
+            velocity: self.velocity.at(0),
+        }
+    }
 }
 
 /// A chunk on its way back.
@@ -77,67 +88,6 @@ impl<'a, 'n> Reverse<'a, 'n> {
             drift: device.buffer(length)?,
             velocity: device.buffer(length)?,
         })
-    }
-
-    /// Takes a Langevin step and keeps where it began.
-    fn langevin_step(
-        &self,
-        settings: &Langevin<'_>,
-        step: usize,
-        first_row: usize,
-    ) -> Result<Place> {
-        let (moving, key) = (&self.moving, settings.noise.key());
-        let place = self.place()?;
-        let (gradient, _) = moving.gradient()?;
-        launch!(
-            self.network.device,
-            langevin_step,
-            flat(moving.rows.count),
-            moving.rows.elements.at(0),
-            gradient.at(0),
-            moving.fixed.at(0),
-            moving.motion,
-            place.gradient.at(0),
-            place.drift.at(0),
-            place.velocity.at(0),
-            moving.rows.count as u64,
-            moving.d as u32,
-            moving.dx as u32,
-            first_row as u64,
-            settings.step_sizes[step],
-            settings.noise_scales[step],
-            step as u32,
-            key[0],
-            key[1]
-        )?;
-        Ok(place)
-    }
-
-    /// Takes the kicks at place `number` of leapfrog's path, and the step from there.
-    fn leapfrog_step(&self, steps: &[f32], number: usize, momentum: &Buffer) -> Result<Place> {
-        let moving = &self.moving;
-        let place = self.place()?;
-        let (gradient, _) = moving.gradient()?;
-        launch!(
-            self.network.device,
-            leapfrog_step,
-            flat(moving.rows.count),
-            moving.rows.elements.at(0),
-            momentum.at(0),
-            gradient.at(0),
-            moving.fixed.at(0),
-            moving.motion,
-            place.gradient.at(0),
-            place.drift.at(0),
-            place.velocity.at(0),
-            moving.rows.count as u64,
-            moving.d as u32,
-            moving.dx as u32,
-            number.checked_sub(1).map_or(0.0, |ended| steps[ended]),
-            steps.get(number).copied().unwrap_or(0.0),
-            i32::from(number < steps.len())
-        )?;
-        Ok(place)
     }
 
     /// Room for one part of a sum per block of threads.
@@ -216,7 +166,11 @@ pub(super) fn langevin_backward(
             cotangent.values,
         )?;
         let path = (0..settings.step_sizes.len())
-            .map(|step| reverse.langevin_step(settings, step, chunk.rows.start))
+            .map(|step| {
+                let place = reverse.place()?;
+                reverse.moving.langevin_step(settings, step, chunk.rows.start, place.kept())?;
+                Ok(place)
+            })
             .collect::<Result<Vec<_>>>()?;
         let kinetic = match cotangent.kinetic {
             Some(kinetic) => device.upload(&kinetic[chunk.rows.clone()])?,
@@ -273,7 +227,11 @@ pub(super) fn leapfrog_backward(
         let range = chunk.rows.start * reverse.moving.dx..chunk.rows.end * reverse.moving.dx;
         let velocity = device.upload(&momentum[range.clone()])?;
         let path = (0..=steps.len())
-            .map(|number| reverse.leapfrog_step(steps, number, &velocity))
+            .map(|number| {
+                let place = reverse.place()?;
+                reverse.moving.leapfrog_step(steps, number, &velocity, place.kept())?;
+                Ok(place)
+            })
             .collect::<Result<Vec<_>>>()?;
         let pull = match cotangent.momentum {
             Some(momentum) => device.upload(&momentum[range])?,
