@@ -156,6 +156,9 @@ fn all_models_of_completion_are_trained_for_the_same_time_and_kept() {
         .collect();
     assert_eq!(names, ["ebp-exact", "cnp", "np", "anp"]);
     assert!(folder.join("all/anp.png").is_file());
+    // Every model leaves its curves.
+    good(folder, &["plot", "all/anp", "--out", "curves.png"]);
+    assert!(folder.join("curves.png").is_file());
     // What is kept is not trained again.
     assert_eq!(good(folder, &arguments), first);
     // The model of the experiment completes pictures.

@@ -11,7 +11,7 @@ use clap::Args;
 use ebp::checkpoint::CheckpointStore;
 use ebp::nn::Step;
 use ebp::rng::Stream;
-use ebp::train::{Outcome as Ending, Session, Trainable, Trainer};
+use ebp::train::{Metrics, Observer, Outcome as Ending, Session, Trainable, Trainer};
 use miette::miette;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -200,18 +200,20 @@ impl Experiment {
         let plan = self.plan(&settings, budget)?;
         settings.train.num_steps = plan.steps;
         let mut trained = new_model(&settings, &self.data)?;
-        let store = CheckpointStore::open(
-            self.out.join(model.name()).join("checkpoints"),
-            settings.train.num_kept,
-        )?;
+        let folder = self.out.join(model.name());
+        let store = CheckpointStore::open(folder.join("checkpoints"), settings.train.num_kept)?;
+        // The curves, for `ebp plot`.
+        let mut metrics =
+            Metrics::open(&folder.join("metrics.jsonl"), settings.train.record_every)?;
         let config = toml::to_string_pretty(&settings)
             .map_err(|error| Failure::Failed(miette!("the settings cannot be written: {error}")))?;
         let mut progress = Progress::new(self.is_quiet, Vec::new());
+        let mut observers: Vec<&mut dyn Observer> = vec![&mut metrics, &mut progress];
         let stop = interrupt::stop_flag()?;
         let session = Session {
             store: Some(&store),
             evaluations: Vec::new(),
-            observer: &mut progress,
+            observer: &mut observers,
             stop: Some(&stop),
             config,
             numbers: Size::of(&self.data.training).numbers(),
