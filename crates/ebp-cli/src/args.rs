@@ -83,6 +83,9 @@ How the numbers are made:
   gflops         arithmetic of the matrix products by formula, divided by ms
   peak_fraction  gflops divided by the multiply-add rate of the widest vectors, in the same run
                  (before and after the cases, the larger of the two)
+  kernel_ms      on a GPU: what its kernels take, without copies, checks and waiting (median of 5
+                 further runs), with their own kernel_peak_fraction; there the peak is that of large
+                 matrix products in the same precision
   peak_rss_mib   largest resident memory of the process during the case; Linux only
 
 The formula: a layer from a to b numbers costs 2ab per element forward, as much again for its

@@ -96,6 +96,8 @@ fn json_holds_every_case_with_finite_numbers() {
         assert_eq!(case["runs"], 2);
         let fraction = positive(&case["gflops"]) / peak;
         assert!((positive(&case["peak_fraction"]) / fraction - 1.0).abs() < 1e-9);
+        // Kernels of a GPU are timed on a GPU.
+        assert!(case["kernel_ms"].is_null() && case["kernel_peak_fraction"].is_null());
         match &case["peak_rss_mib"] {
             Value::Null => {}
             memory => assert!(positive(memory) > 0.1),

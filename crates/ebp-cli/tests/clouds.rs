@@ -201,5 +201,6 @@ fn experiments_on_clouds_print_their_tables() {
     let refused = ebp(path, &with("ablation", &["--variants", "nothing"]));
     assert_eq!(refused.status.code(), Some(2));
     let table = good(path, &with("table2", &["--folds", "2", "--set", "data.num_shapes=20"]));
-    assert!(table.contains("untrained"), "{table}");
+    assert!(table.contains("untrained") && table.contains("C = 1"), "{table}");
+    assert!(table.contains("C chosen"), "{table}");
 }

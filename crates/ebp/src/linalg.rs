@@ -112,6 +112,24 @@ impl Matrix {
         self.column(j)[i]
     }
 
+    /// The lower triangle of A Aᵀ for this A `[n, m]`, by the caller's thread alone.
+    #[must_use]
+    pub fn products_of_rows(&self) -> Self {
+        let mut products = Self::zeros(self.num_rows, self.num_rows);
+        matmul(
+            products.view_mut(),
+            BlockStructure::TriangularLower,
+            Accum::Replace,
+            self.view(),
+            BlockStructure::Rectangular,
+            self.view().transpose(),
+            BlockStructure::Rectangular,
+            1.0,
+            Par::Seq,
+        );
+        products
+    }
+
     fn view(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(&self.entries, self.num_rows, self.num_columns)
     }
@@ -372,6 +390,14 @@ mod tests {
         let error = Cholesky::new(Matrix::zeros(1, 1), |k| k.entries_mut()[0] = f64::NAN);
         assert!(error.is_err());
         assert!(Cholesky::new(Matrix::zeros(1, 2), |_| {}).is_err());
+    }
+
+    #[test]
+    fn products_of_rows_are_dots() {
+        let matrix = Matrix::from_rows(2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let products = matrix.products_of_rows();
+        let lower: Vec<f64> = (0..3).flat_map(|j| products.column(j)[j..].to_vec()).collect();
+        assert_eq!(lower, [5.0, 11.0, 17.0, 25.0, 39.0, 61.0]);
     }
 
     #[test]

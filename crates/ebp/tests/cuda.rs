@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use ebp::SetOffsets;
 use ebp::metric::collection::{CollectionOptions, evaluate, evaluate_on};
@@ -13,8 +14,8 @@ use ebp::metric::distance::{
 };
 use ebp::point::{
     Activation, CandidateValues, Candidates, ContextAt, Cotangent, CpuBackend, CudaBackend,
-    Langevin, LogWeights, MlpConfig, MlpShape, Motion, PointBackend, PointBatch, PointMlp, Pooling,
-    Precision, ScoreCotangent, Wanted,
+    Langevin, Leapfrog, LogWeights, MlpConfig, MlpShape, Motion, PointBackend, PointBatch,
+    PointMlp, Pooling, Precision, ScoreCotangent, Wanted,
 };
 use ebp::rng::Stream;
 
@@ -86,8 +87,9 @@ fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) -> f64 {
     distance
 }
 
-/// What a training step asks for, on both devices; `bound` for all of it. Prints what was found.
-fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
+/// What a training step asks for, on both devices; `bound` for all of it. Prints what was found and
+/// returns the error of values.
+fn compare(gpu: &CudaBackend, work: &Work, bound: f64) -> f64 {
     let (cpu, batch) = (CpuBackend::new(), work.batch());
     let outputs = work.mlp.shape().config().output_dim;
     let total = work.offsets.num_elements();
@@ -96,9 +98,9 @@ fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
         backend.backward(&work.mlp, &batch, Cotangent::PerElement(&cotangent), Wanted::ALL).unwrap()
     };
     let (found, expected) = (run(gpu), run(&cpu));
-    let error = assert_near("values", &found.values, &expected.values, bound);
+    let of_values = assert_near("values", &found.values, &expected.values, bound);
     let precision = gpu.precision().name();
-    eprintln!("{precision}: values differ from the CPU's by {error:.1e} of their size");
+    eprintln!("{precision}: values differ from the CPU's by {of_values:.1e} of their size");
     let (found, expected) = (found.gradients, expected.gradients);
     let both = [
         ("parameters", found.parameters, expected.parameters),
@@ -109,6 +111,7 @@ fn compare(gpu: &CudaBackend, work: &Work, bound: f64) {
         let error = assert_near(what, &found.unwrap(), &expected.unwrap(), bound);
         eprintln!("{precision}: gradients of {what} by {error:.1e}");
     }
+    of_values
 }
 
 #[test]
@@ -155,12 +158,14 @@ fn chunks_change_rounding_only() {
     assert_near("kinetic", &found.kinetic, &expected.kinetic, 1e-5);
 }
 
-/// Rounded factors err by 2⁻¹¹ and 2⁻⁸; through four layers and back some three times that.
+/// Rounded factors err by up to 2⁻¹¹ and 2⁻⁸; through four layers and back some three times that. An
+/// error far below would mean that nothing was rounded.
 #[test]
 fn tensor_cores_err_by_their_rounding_and_no_more() {
-    for (precision, bound) in [(Precision::Tf32, 3e-3), (Precision::Bf16, 3e-2)] {
+    for (precision, least, most) in [(Precision::Tf32, 5e-5, 3e-3), (Precision::Bf16, 8e-4, 3e-2)] {
         let Some(gpu) = gpu(precision) else { return };
-        compare(&gpu, &Work::new(&[512, 512, 256], 1, Activation::Silu), bound);
+        let error = compare(&gpu, &Work::new(&[512, 512, 256], 1, Activation::Silu), most);
+        assert!(error > least, "{}: {error:e}, more than {least:e} expected", precision.name());
     }
 }
 
@@ -276,6 +281,49 @@ fn twenty_langevin_steps_end_in_the_same_places() {
     }
 }
 
+/// The kernel that takes all steps at once, in the other precisions: the score where it starts, then
+/// where steps lead.
+#[test]
+fn tensor_cores_move_elements_to_nearly_the_same_places() {
+    for (precision, least, most) in [(Precision::Tf32, 5e-5, 3e-3), (Precision::Bf16, 8e-4, 3e-2)] {
+        let Some(gpu) = gpu(precision) else { return };
+        for activation in [Activation::Relu, Activation::Silu] {
+            let work = Work::new(&[128, 64], 1, activation);
+            let (batch, cpu) = (work.batch(), CpuBackend::new());
+            let langevin = |steps: usize, size: f32, backend: &dyn PointBackend| {
+                let langevin = Langevin {
+                    step_sizes: &vec![size; steps],
+                    noise_scales: &vec![0.5 * size; steps],
+                    noise: Stream::new(3, "langevin"),
+                    motion: Motion { base_std_dev: Some(2.5), ..Motion::default() },
+                };
+                backend.langevin(&work.mlp, &batch, &langevin).unwrap()
+            };
+            let (found, expected) = (langevin(1, 0.0, &gpu), langevin(1, 0.0, &cpu));
+            let name = precision.name();
+            let error = assert_near("values", &found.values, &expected.values, most);
+            assert!(error > least, "{name}: {error:e}, more than {least:e} expected");
+            if activation == Activation::Silu {
+                // A rectifier's slope jumps where a rounded argument changes its sign.
+                let error = assert_near("score", &found.score, &expected.score, most);
+                eprintln!("{name}: scores differ from the CPU's by {error:.1e}");
+            }
+            let (found, expected) = (langevin(20, 0.1, &gpu), langevin(20, 0.1, &cpu));
+            let error = assert_near("elements", &found.elements, &expected.elements, most);
+            eprintln!("{name}: after 20 steps elements are off by {error:.1e}");
+            assert_near("kinetic", &found.kinetic, &expected.kinetic, most);
+            let leapfrog = |backend: &dyn PointBackend| {
+                let settings = Leapfrog { motion: Motion::default(), step_sizes: &[0.1; 5] };
+                let momentum = normals("momentum", batch.elements.len());
+                backend.leapfrog(&work.mlp, &batch, &momentum, &settings).unwrap()
+            };
+            let (found, expected) = (leapfrog(&gpu), leapfrog(&cpu));
+            assert_near("leapt", &found.elements, &expected.elements, most);
+            assert_near("momentum", &found.momentum, &expected.momentum, most);
+        }
+    }
+}
+
 /// Steps of size zero leave the noise alone: its bits are the CPU's.
 #[test]
 fn noise_has_the_bits_of_the_cpu() {
@@ -304,6 +352,19 @@ fn a_call_repeated_gives_the_same_bits() {
         back.parameters.unwrap()
     };
     assert_eq!(run(), run());
+}
+
+#[test]
+fn the_time_of_kernels_is_part_of_the_whole() {
+    let Some(gpu) = gpu(Precision::Tf32) else { return };
+    let work = Work::new(&[512, 512, 256], 1, Activation::Relu);
+    let score = || gpu.score(&work.mlp, &work.batch());
+    let begin = Instant::now();
+    let (measured, kernels) = gpu.measure_kernels(score).unwrap();
+    let whole = begin.elapsed();
+    assert!(kernels > Duration::ZERO && kernels < whole, "{kernels:?} of {whole:?}");
+    assert_eq!(measured.score, score().unwrap().score);
+    assert_eq!(gpu.measure_kernels(|| Ok(())).unwrap().1, Duration::ZERO);
 }
 
 #[test]

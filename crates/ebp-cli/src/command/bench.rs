@@ -37,6 +37,8 @@ const TIME_PER_CASE: Duration = Duration::from_secs(2);
 const FEWEST_RUNS: usize = 3;
 /// … nor more often than this.
 const MOST_RUNS: usize = 25;
+/// On a GPU: runs in which its kernels are timed by themselves.
+const KERNEL_RUNS: usize = 5;
 
 /// What will run: everything typed, checked against the machine.
 struct Plan {
@@ -142,7 +144,13 @@ impl Plan {
             run().map_err(failed)?;
             durations.push(start.elapsed());
         }
-        Ok(Measurement { case, flops, durations, peak_rss_mib: memory.finish() })
+        let mut kernels = Vec::new();
+        if let Some(gpu) = &self.device.gpu {
+            for _ in 0..KERNEL_RUNS {
+                kernels.push(gpu.measure_kernels(&mut *run).map_err(failed)?.1);
+            }
+        }
+        Ok(Measurement { case, flops, durations, kernels, peak_rss_mib: memory.finish() })
     }
 }
 
@@ -176,16 +184,16 @@ struct Measurement {
     case: Case,
     flops: u64,
     durations: Vec<Duration>,
+    /// What the GPU's kernels took in further runs; none on the CPU.
+    kernels: Vec<Duration>,
     peak_rss_mib: Option<f64>,
 }
 
-impl Measurement {
-    /// The upper median of the runs.
-    fn median(&self) -> Duration {
-        let mut durations = self.durations.clone();
-        durations.sort_unstable();
-        durations[durations.len() / 2]
-    }
+/// The upper median, if there is one.
+fn median(durations: &[Duration]) -> Option<Duration> {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
 }
 
 /// A bar on stderr if a person watches. It draws only between cases: a bar that ticks by itself

@@ -85,12 +85,22 @@ pub(crate) struct ClassifyArguments {
 
 /// C, as typed.
 #[derive(Clone, Copy, Debug)]
-enum CostArgument {
+pub(crate) enum CostArgument {
     Auto,
     Fixed(f64),
 }
 
-fn cost(text: &str) -> Result<CostArgument, String> {
+impl CostArgument {
+    /// Chosen, if it is, by so many folds of what is learned from.
+    pub(crate) fn cost(self, folds: usize) -> Cost {
+        match self {
+            Self::Fixed(cost) => Cost::Fixed(cost),
+            Self::Auto => Cost::CrossValidated(folds),
+        }
+    }
+}
+
+pub(crate) fn cost(text: &str) -> Result<CostArgument, String> {
     match (text, text.parse::<f64>()) {
         ("auto", _) => Ok(CostArgument::Auto),
         (_, Ok(number)) if number > 0.0 && number.is_finite() => Ok(CostArgument::Fixed(number)),
@@ -129,10 +139,7 @@ fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
     let data = Labelled::new(&features, labels, names.len())?;
     let config = SvmConfig::default();
     let stream = Stream::new(arguments.seed, "classify");
-    let cost = match arguments.c {
-        CostArgument::Fixed(cost) => Cost::Fixed(cost),
-        CostArgument::Auto => Cost::CrossValidated(arguments.folds),
-    };
+    let cost = arguments.c.cost(arguments.folds);
     let (confusion, protocol) = match &test {
         None => {
             let found = cross_validate(&data, arguments.folds, cost, &config, stream)?;

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write, stdout};
 
 use serde::Serialize;
 
-use super::Measurement;
 use super::size::Sizes;
+use super::{Measurement, median};
 
 /// Eighths of a character cell, from empty to full.
 const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
@@ -46,6 +46,10 @@ pub(crate) struct CaseReport {
     gflops: f64,
     /// `gflops` over the measured peak.
     peak_fraction: f64,
+    /// On a GPU: median time of the kernels alone, without copies and checks …
+    kernel_ms: Option<f64>,
+    /// … and what share of the measured peak that is.
+    kernel_peak_fraction: Option<f64>,
     /// Largest resident memory of the process during the case, where the system tells.
     peak_rss_mib: Option<f64>,
     /// How many runs were timed.
@@ -56,13 +60,17 @@ impl CaseReport {
     /// Rates of a measurement.
     pub(crate) fn new(measurement: &Measurement, peak_gflops: f64) -> Self {
         // A clock that saw no time pass would make an infinite rate.
-        let seconds = measurement.median().as_secs_f64().max(1e-9);
-        let gflops = measurement.flops as f64 / seconds / 1e9;
+        let seconds = |durations: &[_]| median(durations).map(|time| time.as_secs_f64().max(1e-9));
+        let rate = |seconds: f64| measurement.flops as f64 / seconds / 1e9;
+        let whole = seconds(&measurement.durations).unwrap_or(f64::INFINITY);
+        let kernels = seconds(&measurement.kernels);
         Self {
             name: measurement.case.name(),
-            ms: seconds * 1e3,
-            gflops,
-            peak_fraction: gflops / peak_gflops,
+            ms: whole * 1e3,
+            gflops: rate(whole),
+            peak_fraction: rate(whole) / peak_gflops,
+            kernel_ms: kernels.map(|seconds| seconds * 1e3),
+            kernel_peak_fraction: kernels.map(|seconds| rate(seconds) / peak_gflops),
             peak_rss_mib: measurement.peak_rss_mib,
             runs: measurement.durations.len(),
         }
@@ -111,10 +119,19 @@ impl Report {
                 "case", "ms", "GFLOP/s", "of peak", "RSS MiB"
             ),
         ];
+        if self.cases.iter().any(|case| case.kernel_ms.is_some())
+            && let Some(heading) = lines.last_mut()
+        {
+            *heading = format!("{heading}{dim}  {:>10} {:>8}{reset}", "kernels ms", "of peak");
+        }
         lines.extend(self.cases.iter().map(|case| {
             let memory = case.peak_rss_mib.map_or_else(|| "–".into(), |mib| format!("{mib:.1}"));
+            let kernels = match (case.kernel_ms, case.kernel_peak_fraction) {
+                (Some(ms), Some(fraction)) => format!("  {ms:>10.3} {:>7.0}%", fraction * 100.0),
+                _ => String::new(),
+            };
             format!(
-                "{:<17} {:>10.3} {:>9.1}  {green}{}{reset}{:>4.0}% {memory:>8}",
+                "{:<17} {:>10.3} {:>9.1}  {green}{}{reset}{:>4.0}% {memory:>8}{kernels}",
                 case.name,
                 case.ms,
                 case.gflops,

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Rows whose αᵢ stays at 0 are left out of most passes. Convergence is linear, and slow where rows
-//! are long and alike. Where passes alone do not get there and there are more rows than features,
-//! Newton steps finish (`newton.rs`); what was not reached stands in the gap.
+//! are long and alike. Where passes alone do not get there, Newton steps finish (`newton.rs`) unless
+//! rows and features are both too many; what was not reached stands in the gap.
 #![allow(
     clippy::inline_always,
     reason = "loops reach the machine's instruction set only when inlined into its function"
@@ -28,7 +28,7 @@ use super::svm::SvmConfig;
 
 /// Where Newton steps can finish, descent stops after so many passes.
 const FIRST_PASSES: usize = 50;
-/// Newton steps solve a system of this size at most.
+/// Without products of rows, Newton steps solve a system of this size at most.
 const MOST_FEATURES: usize = 2048;
 
 /// One binary problem: which rows, and which of them are positive.
@@ -60,7 +60,8 @@ impl Problem<'_> {
     /// Solves for one C from wherever `state` is, and returns (P − D)/P.
     pub(super) fn solve(&self, state: &mut DualState, config: &SvmConfig, stream: Stream) -> f64 {
         let SvmConfig { cost, tolerance, max_passes } = *config;
-        let may_finish = self.features.dim() < self.rows.len().min(MOST_FEATURES);
+        let may_finish = self.features.dim() < self.rows.len().min(MOST_FEATURES)
+            || self.features.has_products();
         let passes = if may_finish { max_passes.min(FIRST_PASSES) } else { max_passes };
         let is_done = self.descend(state, cost, tolerance, passes, stream);
         if !is_done && may_finish && passes < max_passes {

@@ -1,10 +1,17 @@
 //! Rows of numbers with the class of each, in the form the classifier reads them.
 
+use std::sync::OnceLock;
+
 use crate::error::{check_finite, check_length};
+use crate::linalg::Matrix;
 use crate::{Error, Result};
 
 /// Numbers that a vector instruction takes at once; rows are padded to multiples of it.
 pub(super) const LANES: usize = 8;
+/// Products of all pairs of rows are kept for at most so many rows (half a gigabyte) …
+const MOST_ROWS: usize = 8192;
+/// … and at least so many features: below that, systems of features are always the smaller ones.
+const FEWEST_FEATURES: usize = 128;
 
 /// One row of features per item, `[n, dim]`.
 ///
@@ -15,6 +22,8 @@ pub struct Features {
     rows: Vec<[f32; LANES]>,
     dim: usize,
     blocks_per_row: usize,
+    /// xᵢ·xⱼ of all rows, in the lower triangle, once somebody asked.
+    products: OnceLock<Option<Matrix>>,
 }
 
 impl Features {
@@ -38,7 +47,7 @@ impl Features {
                 std::array::from_fn(|lane| at(block * LANES + lane))
             }));
         }
-        Ok(Self { rows, dim, blocks_per_row })
+        Ok(Self { rows, dim, blocks_per_row, products: OnceLock::new() })
     }
 
     /// n.
@@ -54,6 +63,28 @@ impl Features {
 
     pub(super) fn blocks_per_row(&self) -> usize {
         self.blocks_per_row
+    }
+
+    /// Whether products of rows are worth their memory.
+    pub(super) fn has_products(&self) -> bool {
+        self.len() <= MOST_ROWS && self.dim >= FEWEST_FEATURES
+    }
+
+    /// xᵢ·xⱼ of all rows, intercepts included, in the lower triangle: n² d operations the first time,
+    /// for all machines that are ever fitted. One thread makes them: others may wait here, and would
+    /// wait for ever if this one waited for them.
+    pub(super) fn products(&self) -> Option<&Matrix> {
+        let make = || {
+            let width = self.blocks_per_row * LANES;
+            let values = self.rows.as_flattened();
+            let mut wide = Matrix::zeros(self.len(), width);
+            for column in 0..width {
+                let of_rows = values.iter().skip(column).step_by(width);
+                wide.column_mut(column).iter_mut().zip(of_rows).for_each(|(w, x)| *w = (*x).into());
+            }
+            wide.products_of_rows()
+        };
+        self.products.get_or_init(|| self.has_products().then(make)).as_ref()
     }
 
     #[inline]

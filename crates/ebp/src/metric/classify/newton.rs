@@ -8,9 +8,15 @@
 //! ```
 //!
 //! and once A no longer changes that w is the solution, to rounding. A few steps from where dual
-//! descent got to are enough, where many thousands of its passes would be needed; each costs
-//! |A| d² operations, so this is for features of moderate dimension. αᵢ = 2C max(0, 1 − yᵢ w·xᵢ) are
-//! the dual variables of w.
+//! descent got to are enough, where many thousands of its passes would be needed. The same w is
+//! Σ_A βᵢ xᵢ, where
+//!
+//! ```text
+//! Σ_j∈A (xᵢ·xⱼ + δᵢⱼ/2C) βⱼ = yᵢ
+//! ```
+//!
+//! Either system costs its size cubed, and the first one |A| d² operations before; each step solves
+//! the cheaper one. αᵢ = 2C max(0, 1 − yᵢ w·xᵢ) are the dual variables of w.
 #![allow(
     clippy::inline_always,
     reason = "loops reach the machine's instruction set only when inlined into its function"
@@ -62,7 +68,7 @@ impl Problem<'_> {
     fn combination(&self, alphas: &[f64]) -> Vec<[f64; LANES]> {
         let mut weights = vec![[0.0; LANES]; self.features.blocks_per_row()];
         for ((&row, alpha), sign) in self.rows.iter().zip(alphas).zip(&self.signs) {
-            if *alpha > 0.0 {
+            if *alpha != 0.0 {
                 let factor = alpha * sign;
                 for (weights, values) in weights.iter_mut().zip(self.features.row(row)) {
                     weights.iter_mut().zip(values).for_each(|(w, &x)| *w += factor * f64::from(x));
@@ -74,6 +80,48 @@ impl Problem<'_> {
 
     /// The minimum of P if exactly the rows `active` violate their margin.
     fn minimum(&self, active: &[usize], cost: f64) -> Option<Vec<[f64; LANES]>> {
+        let (rows, dim) = (active.len() as f64, self.features.dim() as f64);
+        let by_features = rows * dim.powi(2) + dim.powi(3) / 3.0;
+        match self.features.products() {
+            Some(products) if rows.powi(3) / 3.0 < by_features => {
+                self.minimum_by_rows(active, cost, products)
+            }
+            _ => self.minimum_by_features(active, cost),
+        }
+    }
+
+    /// By the system of |A| rows.
+    fn minimum_by_rows(
+        &self,
+        active: &[usize],
+        cost: f64,
+        products: &Matrix,
+    ) -> Option<Vec<[f64; LANES]>> {
+        let size = active.len();
+        let rows: Vec<usize> = active.iter().map(|&i| self.rows[i]).collect();
+        let cholesky = Cholesky::new(Matrix::zeros(size, size), |storage| {
+            for j in 0..size {
+                let column = &mut storage.column_mut(j)[j..];
+                for (entry, &row) in column.iter_mut().zip(&rows[j..]) {
+                    *entry = products.at(row.max(rows[j]), row.min(rows[j]));
+                }
+                column[0] += 0.5 / cost;
+            }
+        })
+        .ok()?;
+        let signs: Vec<f64> = active.iter().map(|&i| self.signs[i]).collect();
+        let mut betas = Matrix::from_rows(1, &signs);
+        cholesky.solve_lower(&mut betas);
+        cholesky.solve_upper(&mut betas);
+        let mut alphas = vec![0.0; self.rows.len()];
+        for (&i, beta) in active.iter().zip(betas.column(0)) {
+            alphas[i] = beta * self.signs[i];
+        }
+        Some(self.combination(&alphas))
+    }
+
+    /// By the system of d features and the intercept.
+    fn minimum_by_features(&self, active: &[usize], cost: f64) -> Option<Vec<[f64; LANES]>> {
         let blocks = self.features.blocks_per_row();
         let dim = self.features.dim() + 1;
         let rows: Vec<usize> = active.iter().map(|&i| self.rows[i]).collect();

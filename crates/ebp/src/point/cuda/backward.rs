@@ -1,8 +1,9 @@
 //! Backward passes of a network on the GPU, and the sums over rows that they add up to.
 
 use super::Precision;
-use super::device::{Buffer, flat, launch, plain, sums_per_set, transposed, warps};
+use super::device::{Buffer, flat, launch, sums_per_set, warps};
 use super::network::{Keep, Network, Rows, Trace};
+use super::products::{plain, transposed};
 use crate::Result;
 use crate::point::{Gradients, Wanted};
 

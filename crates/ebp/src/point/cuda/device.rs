@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-use cudarc::cublas::{CudaBlas, result as blas, sys as blas_sys};
+use cudarc::cublas::{CudaBlas, sys as blas_sys};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError,
     LaunchConfig, ValidAsZeroBits, sys,
 };
 use cudarc::nvrtc::{self, CompileOptions};
 
+use super::meter::Meter;
+use super::products::blas_error;
 use super::staging::Staging;
 use super::{Precision, distances, fused};
 use crate::{Error, Result};
@@ -39,6 +41,7 @@ macro_rules! kernels {
 }
 
 kernels!(
+    to_bf16,
     split_weights,
     activate,
     first_layer,
@@ -49,7 +52,8 @@ kernels!(
     first_layer_backward,
     second_order,
     set_sums,
-    set_dots,
+    set_squares,
+    langevin_dots,
     column_sums,
     name_sets,
     spread,
@@ -88,13 +92,14 @@ pub(super) struct Device {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) kernels: Kernels,
-    blas: CudaBlas,
+    pub(super) blas: CudaBlas,
     pub(super) precision: Precision,
     /// Kernels of dynamics, by the widths they are compiled for.
     pub(super) fused: RefCell<fused::Cache>,
     /// Kernels of distances, by the number of coordinates.
     pub(super) distances: RefCell<distances::Cache>,
     staging: RefCell<Staging>,
+    pub(super) meter: Meter,
     /// Whether products of TF32 numbers are taken by tensor cores.
     pub(super) has_tensor_cores: bool,
     /// Multiprocessors.
@@ -148,23 +153,6 @@ impl<T> Buffer<T> {
     pub(super) fn len(&self) -> usize {
         self.length
     }
-}
-
-/// A matrix operand: an address and whether it is read transposed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Operand {
-    pub(super) address: u64,
-    pub(super) is_transposed: bool,
-    /// Numbers from one stored row to the next.
-    pub(super) stride: usize,
-}
-
-pub(super) fn plain(address: u64, stride: usize) -> Operand {
-    Operand { address, is_transposed: false, stride }
-}
-
-pub(super) fn transposed(address: u64, stride: usize) -> Operand {
-    Operand { address, is_transposed: true, stride }
 }
 
 /// An error of the driver, in words.
@@ -264,6 +252,15 @@ impl Device {
         }
         let capability =
             context.compute_capability().map_err(|error| driver("ask for its version", error))?;
+        if precision == Precision::Bf16 && capability.0 < 8 {
+            return Err(missing(
+                format!(
+                    "bf16 begins with compute capability 8.0, it has {}.{}",
+                    capability.0, capability.1
+                ),
+                "use `--precision f32`",
+            ));
+        }
         let processors = context
             .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(|error| driver("count its processors", error))?;
@@ -271,6 +268,7 @@ impl Device {
             fused: RefCell::default(),
             distances: RefCell::default(),
             staging: RefCell::new(Staging::new(&context)?),
+            meter: Meter::default(),
             has_tensor_cores: capability.0 >= 8,
             num_processors: usize::try_from(processors).unwrap_or(1),
             context,
@@ -301,22 +299,21 @@ impl Device {
         if length == 0 {
             return Ok(Buffer::none());
         }
-        let slice = self
-            .stream
-            .alloc_zeros::<T>(length)
-            .map_err(|error| driver("take memory on the GPU", error))?;
-        Ok(Self::own(&self.stream, slice))
+        let buffer = self.buffer(length)?;
+        self.clear(&buffer)?;
+        Ok(buffer)
     }
 
     /// Copies numbers within the GPU's memory.
     pub(super) fn copy<T>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<()> {
         let bytes = from.length.min(to.length) * size_of::<T>();
-        // SAFETY: both are live and have at least so many bytes.
-        unsafe {
-            sys::cuMemcpyDtoDAsync_v2(to.pointer, from.pointer, bytes, self.stream.cu_stream())
-        }
-        .result()
-        .map_err(|error| driver("copy numbers on the GPU", error))
+        let stream = self.stream.cu_stream();
+        self.timed(|| {
+            // SAFETY: both are live and have at least so many bytes.
+            unsafe { sys::cuMemcpyDtoDAsync_v2(to.pointer, from.pointer, bytes, stream) }
+                .result()
+                .map_err(|error| driver("copy numbers on the GPU", error))
+        })
     }
 
     /// Fills numbers with zeros.
@@ -324,17 +321,13 @@ impl Device {
         if buffer.length == 0 {
             return Ok(());
         }
-        // SAFETY: the memory is live, and zero bytes are zero numbers.
-        unsafe {
-            sys::cuMemsetD8Async(
-                buffer.pointer,
-                0,
-                buffer.length * size_of::<T>(),
-                self.stream.cu_stream(),
-            )
-        }
-        .result()
-        .map_err(|error| driver("clear memory on the GPU", error))
+        let (bytes, stream) = (buffer.length * size_of::<T>(), self.stream.cu_stream());
+        self.timed(|| {
+            // SAFETY: the memory is live, and zero bytes are zero numbers.
+            unsafe { sys::cuMemsetD8Async(buffer.pointer, 0, bytes, stream) }
+                .result()
+                .map_err(|error| driver("clear memory on the GPU", error))
+        })
     }
 
     pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
@@ -353,154 +346,8 @@ impl Device {
         Buffer { _owner: Some(slice), pointer, length }
     }
 
-    /// out [m, n] = left [m, k] · right [k, n] (+ out, if `adds`), all row-major as read.
-    pub(super) fn product(
-        &self,
-        (m, n, k): (usize, usize, usize),
-        left: Operand,
-        right: Operand,
-        (out, adds): (u64, bool),
-        precision: Precision,
-    ) -> Result<()> {
-        // Column-major, the library's order, sees every matrix transposed: outᵀ = rightᵀ · leftᵀ.
-        let (one, beta) = (1.0_f32, if adds { 1.0_f32 } else { 0.0 });
-        let single = blas_sys::cudaDataType_t::CUDA_R_32F;
-        // SAFETY: addresses are those of live buffers of at least these sizes; callers pass
-        // shapes that come from the same MlpShape as the buffers.
-        unsafe {
-            blas::gemm_ex(
-                *self.blas.handle(),
-                order(right),
-                order(left),
-                int(n)?,
-                int(m)?,
-                int(k)?,
-                (&raw const one).cast(),
-                right.address as *const _,
-                single,
-                int(right.stride)?,
-                left.address as *const _,
-                single,
-                int(left.stride)?,
-                (&raw const beta).cast(),
-                out as *mut _,
-                single,
-                int(n)?,
-                compute_type(precision),
-                blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-            )
-        }
-        .map_err(blas_error)
-    }
-
-    /// out [n, k] += gᵀ a, with g [rows, n] and a [rows, k]. Sums over many rows are taken in
-    /// blocks, which are added up in f64: one long sum in f32 would lose digits, and blocks also
-    /// keep the whole GPU busy.
-    pub(super) fn sum_of_products(
-        &self,
-        (n, k, rows): (usize, usize, usize),
-        (g, a): (u64, u64),
-        out: u64,
-        precision: Precision,
-    ) -> Result<()> {
-        let block = rows.div_ceil(128).next_multiple_of(512);
-        let blocks = rows / block;
-        if blocks < 2 {
-            let (left, right) = (transposed(g, n), plain(a, k));
-            return self.product((n, k, rows), left, right, (out, true), precision);
-        }
-        let parts = self.buffer::<f32>(blocks * n * k)?;
-        self.batched(
-            (n, k, block),
-            (transposed(g, n), block * n),
-            (plain(a, k), block * k),
-            parts.at(0),
-            (blocks, precision),
-        )?;
-        launch!(self, column_sums, flat(n * k), parts.at(0), out, blocks as u32, (n * k) as u32)?;
-        let done = blocks * block;
-        if done < rows {
-            let left = transposed(g + (done * n * 4) as u64, n);
-            let right = plain(a + (done * k * 4) as u64, k);
-            self.product((n, k, rows - done), left, right, (out, true), precision)?;
-        }
-        Ok(())
-    }
-
-    /// Products of equally spaced matrices: `out[i]` `[m, n]` = `left[i]` `[m, k]` · `right[i]` `[k, n]`.
-    fn batched(
-        &self,
-        (m, n, k): (usize, usize, usize),
-        (left, left_step): (Operand, usize),
-        (right, right_step): (Operand, usize),
-        out: u64,
-        (count, precision): (usize, Precision),
-    ) -> Result<()> {
-        let (one, zero) = (1.0_f32, 0.0_f32);
-        let single = blas_sys::cudaDataType_t::CUDA_R_32F;
-        // SAFETY: as in `product`, for each of the matrices.
-        unsafe {
-            blas::gemm_strided_batched_ex(
-                *self.blas.handle(),
-                order(right),
-                order(left),
-                int(n)?,
-                int(m)?,
-                int(k)?,
-                (&raw const one).cast(),
-                right.address as *const _,
-                single,
-                int(right.stride)?,
-                right_step as i64,
-                left.address as *const _,
-                single,
-                int(left.stride)?,
-                left_step as i64,
-                (&raw const zero).cast(),
-                out as *mut _,
-                single,
-                int(n)?,
-                (m * n) as i64,
-                int(count)?,
-                compute_type(precision),
-                blas_sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-            )
-        }
-        .map_err(blas_error)
-    }
-
     pub(super) fn synchronize(&self) -> Result<()> {
         self.stream.synchronize().map_err(|error| driver("wait for the GPU", error))
-    }
-}
-
-/// How the library reads an operand.
-fn order(operand: Operand) -> blas_sys::cublasOperation_t {
-    if operand.is_transposed {
-        blas_sys::cublasOperation_t::CUBLAS_OP_T
-    } else {
-        blas_sys::cublasOperation_t::CUBLAS_OP_N
-    }
-}
-
-fn compute_type(precision: Precision) -> blas_sys::cublasComputeType_t {
-    match precision {
-        Precision::F32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-        Precision::Tf32 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-        Precision::Bf16 => blas_sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF,
-    }
-}
-
-fn int(size: usize) -> Result<i32> {
-    i32::try_from(size)
-        .map_err(|_too_large| Error::invalid("batch", "below 2^31 numbers a side", size))
-}
-
-fn blas_error(error: cudarc::cublas::result::CublasError) -> Error {
-    Error::Device {
-        action: "multiply matrices",
-        reason: format!("{error:?}"),
-        remedy: "`ebp doctor` shows what works; `--device cpu` does without the GPU",
     }
 }
 
@@ -561,10 +408,12 @@ macro_rules! launch {
         use cudarc::driver::PushKernelArg;
         let mut launch = $device.stream.launch_builder(&$device.kernels.$name);
         $crate::point::cuda::device::push!(launch, $($argument),*);
-    	// SAFETY: the argument list follows the kernel's, and buffers are as large as it assumes.
-        unsafe { launch.launch($config) }
-            .map(|_| ())
-            .map_err(|error| $crate::point::cuda::device::driver("run a kernel", error))
+        $device.timed(|| {
+            // SAFETY: the argument list follows the kernel's, and buffers are as large as it assumes.
+            unsafe { launch.launch($config) }
+                .map(|_| ())
+                .map_err(|error| $crate::point::cuda::device::driver("run a kernel", error))
+        })
     }};
 }
 

@@ -123,8 +123,10 @@ pub(super) fn nearest(device: &Device, work: &SetPairs<'_>) -> Result<Vec<Vec<f6
         };
         let mut launch = device.stream.launch_builder(&kernels.nearest);
         push!(launch, points.at(0), jobs.at(0), out.at(0));
-        // SAFETY: the arguments are those of the kernel; jobs name points and places within.
-        unsafe { launch.launch(grid) }.map_err(|error| driver("find nearest points", error))?;
+        device.timed(|| {
+            // SAFETY: the arguments are those of the kernel; jobs name points and places within.
+            unsafe { launch.launch(grid) }.map_err(|error| driver("find nearest points", error))
+        })?;
         let mut rest = &device.download(&out)?[..];
         for &(x, y) in pairs {
             let (of_pair, others) = rest.split_at((work.size(x) + work.size(y)) as usize);
@@ -174,8 +176,10 @@ pub(super) fn soft_match(
             out.at(0),
             i32::from(is_squared)
         );
-        // SAFETY: the arguments are those of the kernel; jobs name points and places within.
-        unsafe { launch.launch(grid) }.map_err(|error| driver("match points", error))?;
+        device.timed(|| {
+            // SAFETY: the arguments are those of the kernel; jobs name points and places within.
+            unsafe { launch.launch(grid) }.map_err(|error| driver("match points", error))
+        })?;
         found.extend(device.download(&out)?);
     }
     Ok(found)

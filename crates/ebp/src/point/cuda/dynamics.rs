@@ -230,31 +230,54 @@ impl<'a, 'n> Moving<'a, 'n> {
         Ok(End { elements, values: device.download(&values)?, score })
     }
 
-    /// Adds ⟨a, b⟩ of every set and step to `out`, `[sets, steps]`. Each of a and b is an address
-    /// and how far apart its steps lie.
-    fn dots(&self, a: (u64, usize), b: (u64, usize), (out, steps): (u64, usize)) -> Result<()> {
-        let grid = LaunchConfig {
-            grid_dim: (self.rows.num_sets as u32, steps as u32, 1),
-            block_dim: (256, 1, 1),
-            shared_mem_bytes: 0,
-        };
+    /// Adds ⟨v, v⟩, ⟨score, g⟩ and ⟨v, g⟩ of every set and step to `sums`, `[3, sets, steps]`.
+    fn langevin_dots(
+        &self,
+        [velocities, drifts, score]: [&Buffer; 3],
+        sums: &Buffer,
+        steps: usize,
+    ) -> Result<()> {
         if steps == 0 {
             return Ok(());
         }
         launch!(
             self.network.device,
-            set_dots,
-            grid,
-            a.0,
-            a.1 as u64,
-            b.0,
-            b.1 as u64,
+            langevin_dots,
+            blocks(self.rows.num_sets, steps),
+            velocities.at(0),
+            drifts.at(0),
+            score.at(0),
+            self.len() as u64,
             self.rows.starts.at(0),
-            out,
+            sums.at(0),
+            (sums.len() / 3) as u64,
             self.rows.first_set as u32,
             steps as u32,
             self.dx as u32
         )
+    }
+
+    /// Adds ‖v‖² of every set to `sums`, `[sets]`.
+    fn squares(&self, velocities: &Buffer, sums: &Buffer) -> Result<()> {
+        launch!(
+            self.network.device,
+            set_squares,
+            blocks(self.rows.num_sets, 1),
+            velocities.at(0),
+            self.rows.starts.at(0),
+            sums.at(0),
+            self.rows.first_set as u32,
+            self.dx as u32
+        )
+    }
+}
+
+/// A block for each set and step.
+fn blocks(sets: usize, steps: usize) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (sets as u32, steps as u32, 1),
+        block_dim: (256, 1, 1),
+        shared_mem_bytes: 0,
     }
 }
 
@@ -266,12 +289,8 @@ pub(super) fn langevin(
 ) -> Result<LangevinRun> {
     let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
     let (steps, num_sets) = (settings.step_sizes.len(), batch.offsets.num_sets());
-    let sums: [Buffer; 3] = [
-        device.zeros(num_sets * steps)?,
-        device.zeros(num_sets * steps)?,
-        device.zeros(num_sets * steps)?,
-    ];
-    let [kinetic, final_alignment, kinetic_alignment] = &sums;
+    // Kinetic, final alignment, kinetic alignment.
+    let sums = device.zeros::<f32>(3 * num_sets * steps)?;
     let key = settings.noise.key();
     let kernel = fused::find(device, mlp.shape(), false)?;
     let (mut elements, mut values, mut score) = (Vec::new(), Vec::new(), Vec::new());
@@ -295,22 +314,15 @@ pub(super) fn langevin(
             }
             moving.end()?
         };
-        let (g, v) = ((drifts.at(0), length), (velocities.at(0), length));
-        moving.dots(v, v, (kinetic.at(0), steps))?;
-        moving.dots((end.score.at(0), 0), g, (final_alignment.at(0), steps))?;
-        moving.dots(v, g, (kinetic_alignment.at(0), steps))?;
+        moving.langevin_dots([&velocities, &drifts, &end.score], &sums, steps)?;
         append(&mut elements, end.elements);
         append(&mut values, end.values);
         append(&mut score, device.download(&end.score)?);
     }
-    Ok(LangevinRun {
-        elements,
-        values,
-        score,
-        kinetic: device.download(kinetic)?,
-        final_alignment: device.download(final_alignment)?,
-        kinetic_alignment: device.download(kinetic_alignment)?,
-    })
+    let mut kinetic = device.download(&sums)?;
+    let kinetic_alignment = kinetic.split_off(2 * num_sets * steps);
+    let final_alignment = kinetic.split_off(num_sets * steps);
+    Ok(LangevinRun { elements, values, score, kinetic, final_alignment, kinetic_alignment })
 }
 
 pub(super) fn leapfrog(
@@ -352,8 +364,7 @@ pub(super) fn leapfrog(
             moving.rows.count as u64,
             dx as u32
         )?;
-        let counted = (counted.at(0), 0);
-        moving.dots(counted, counted, (kinetic.at(0), 1))?;
+        moving.squares(&counted, &kinetic)?;
         append(&mut elements, end.elements);
         append(&mut momenta, device.download(&v)?);
         append(&mut values, end.values);

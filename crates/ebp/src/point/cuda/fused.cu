@@ -1,7 +1,7 @@
 // All steps of the dynamics of a network with two hidden layers, in one kernel on tensor cores.
 //
 // common.cu stands before this file; H1, H2, D (numbers of an element), DX (those that move, at
-// most 4), KIND and LEAK (σ), SPLIT, LEAPFROG, MT and WARPS are defined by the caller.
+// most 4), KIND and LEAK (σ), SPLIT, HALF, LEAPFROG, MT and WARPS are defined by the caller.
 //
 // A warp carries 16 MT rows of one set through all steps without leaving its registers:
 //
@@ -12,7 +12,8 @@
 //   ∇f = (g1 σ′(z1)) W1     z1 is computed again; lanes of a row add up by shuffles
 //
 // With SPLIT every factor is the sum of two TF32 numbers and a product is three: an error of single
-// precision. Without it factors are rounded to TF32.
+// precision. With HALF factors are rounded to bf16, two in a register: mma m16n8k16, whose layouts fit
+// each other as they are. With neither they are rounded to TF32.
 
 #define NB (H2 / 8)
 #define D4 ((D + 3) / 4 * 4)
@@ -42,11 +43,35 @@ __device__ __forceinline__ void products(float (*c)[4], const float *a, const fl
     mma(c[1], ah, __float_as_uint(hi.z), __float_as_uint(hi.w));
 }
 
+// Two numbers rounded to bf16, the first in the lower half.
+__device__ __forceinline__ u32 halves(float low, float high) {
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+__device__ __forceinline__ void mma_halves(float *c, const u32 *a, u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 struct Tile { u32 row, count, set; };
 
 // W2 in the order of right fragments, high and low parts: [k-block][pair of n-blocks][lane][4].
+// With HALF pairs of numbers, once.
 extern "C" __global__ void pack(const float *w2, float *packed) {
     const int size = H1 * H2;
+#if HALF
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < size; i += gridDim.x * blockDim.x) {
+        int which = i / (size / 2), j = i % (size / 2);
+        int part = j % 4, lane = (j / 4) % 32, rest = j / 128, t = lane % 4, g = lane / 4;
+        int inner = 2 * t + 8 * (part & 1), outer = 8 * (part >> 1) + g;
+        float low, high;
+        if (which == 0) { int o = 16 * (rest % (H2 / 16)) + outer, k = 16 * (rest / (H2 / 16)) + inner; low = w2[o * H1 + k]; high = w2[o * H1 + k + 1]; }
+        else            { int k = 16 * (rest % (H1 / 16)) + outer, o = 16 * (rest / (H1 / 16)) + inner; low = w2[o * H1 + k]; high = w2[(o + 1) * H1 + k]; }
+        packed[i] = __uint_as_float(halves(low, high));
+    }
+#else
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < 2 * size; i += gridDim.x * blockDim.x) {
         int which = i / size, j = i % size;
         int part = j % 4, lane = (j / 4) % 32, rest = j / 128, t = lane % 4, g = lane / 4;
@@ -58,6 +83,7 @@ extern "C" __global__ void pack(const float *w2, float *packed) {
         packed[2 * which * size + j] = hi;
         packed[(2 * which + 1) * size + j] = __uint_as_float(tf32(v - hi));
     }
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
@@ -67,11 +93,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
     u32 k0, u32 k1, float *drifts, float *velocities, u64 length, float *values, float *score) {
     extern __shared__ float4 memory[];
     const int size = H1 * H2;
+#if HALF
+    const uint4 *forward = (const uint4 *)memory, *backward = forward + size / 8;
+    float *rest = (float *)(memory + size / 4);
+#else
     float4 *forward_hi = memory, *backward_hi = memory + size / 4;
+#endif
 #if SPLIT
     float4 *forward_lo = memory + 2 * size / 4, *backward_lo = memory + 3 * size / 4;
     float *rest = (float *)(memory + size);
-#else
+#elif !HALF
     float4 *forward_lo = forward_hi, *backward_lo = backward_hi;
     float *rest = (float *)(memory + size / 2);
 #endif
@@ -80,8 +111,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
     float *own = w3s + H2;                // [WARPS][H1 + H2]
     int tid = threadIdx.x, warp = tid / 32, lane = tid % 32, t = lane & 3, g = lane >> 2;
     for (int i = tid; i < size; i += 32 * WARPS) {
+#if HALF
+        ((float *)memory)[i] = packed[i];
+#else
         ((float *)forward_hi)[i] = packed[i];
         ((float *)backward_hi)[i] = packed[2 * size + i];
+#endif
 #if SPLIT
         ((float *)forward_lo)[i] = packed[size + i];
         ((float *)backward_lo)[i] = packed[3 * size + i];
@@ -121,6 +156,46 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
                     float b0 = s2[8 * nb + 2 * t], b1 = s2[8 * nb + 2 * t + 1];
                     c[mt][nb][0] = b0; c[mt][nb][1] = b1; c[mt][nb][2] = b0; c[mt][nb][3] = b1;
                 }
+#if HALF
+#pragma unroll 1
+            for (int kb = 0; kb < H1 / 16; kb++) {
+                u32 a[MT][4];
+#pragma unroll
+                for (int part = 0; part < 2; part++) {
+                    float pair[MT][2][2];
+#pragma unroll
+                    for (int odd = 0; odd < 2; odd++) {
+                        int j = 16 * kb + 8 * part + 2 * t + odd;
+                        float w[D4];
+#pragma unroll
+                        for (int q = 0; q < D4; q += 4) *(float4 *)&w[q] = *(const float4 *)&w1s[j * D4 + q];
+                        float b = s1[j];
+#pragma unroll
+                        for (int mt = 0; mt < MT; mt++)
+#pragma unroll
+                            for (int h = 0; h < 2; h++) {
+                                float z = b, s, cu;
+#pragma unroll
+                                for (int k = 0; k < D; k++) z = fmaf(w[k], p[mt][h][k], z);
+                                activation(KIND, LEAK, z, pair[mt][h][odd], s, cu);
+                            }
+                    }
+#pragma unroll
+                    for (int mt = 0; mt < MT; mt++)
+#pragma unroll
+                        for (int h = 0; h < 2; h++) a[mt][2 * part + h] = halves(pair[mt][h][0], pair[mt][h][1]);
+                }
+#pragma unroll
+                for (int nb = 0; nb < NB; nb += 2) {
+                    uint4 b = forward[(kb * (H2 / 16) + nb / 2) * 32 + lane];
+#pragma unroll
+                    for (int mt = 0; mt < MT; mt++) {
+                        mma_halves(c[mt][nb], a[mt], b.x, b.y);
+                        mma_halves(c[mt][nb + 1], a[mt], b.z, b.w);
+                    }
+                }
+            }
+#else
 #pragma unroll 2
             for (int kb = 0; kb < H1 / 8; kb++) {
                 float a[MT][4];
@@ -149,6 +224,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
                     for (int mt = 0; mt < MT; mt++) products(&c[mt][nb], a[mt], hi, lo);
                 }
             }
+#endif
             // f at the end; g2 = w3 σ′(z2) in place.
             bool is_end = step == num_steps;
             float f[MT][2];
@@ -164,10 +240,22 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
                         f[mt][i >> 1] = fmaf(w, a, f[mt][i >> 1]);
                         c[mt][nb][i] = w * s;
                     }
+#if !HALF
                     // (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) → left fragment order
                     float swap = c[mt][nb][1]; c[mt][nb][1] = c[mt][nb][2]; c[mt][nb][2] = swap;
+#endif
                 }
             }
+#if HALF
+            u32 left[MT][NB / 2][4];
+#pragma unroll
+            for (int mt = 0; mt < MT; mt++)
+#pragma unroll
+                for (int nb = 0; nb < NB; nb++)
+#pragma unroll
+                    for (int h = 0; h < 2; h++)
+                        left[mt][nb / 2][2 * (nb & 1) + h] = halves(c[mt][nb][2 * h], c[mt][nb][2 * h + 1]);
+#endif
             float d[MT][2][D];
 #pragma unroll
             for (int mt = 0; mt < MT; mt++)
@@ -182,6 +270,17 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
                 for (int mt = 0; mt < MT; mt++)
 #pragma unroll
                     for (int i = 0; i < 8; i++) e[mt][i / 4][i % 4] = 0.0f;
+#if HALF
+#pragma unroll
+                for (int ob = 0; ob < NB / 2; ob++) {
+                    uint4 b = backward[(ob * (H1 / 16) + pair) * 32 + lane];
+#pragma unroll
+                    for (int mt = 0; mt < MT; mt++) {
+                        mma_halves(e[mt][0], left[mt][ob], b.x, b.y);
+                        mma_halves(e[mt][1], left[mt][ob], b.z, b.w);
+                    }
+                }
+#else
 #pragma unroll
                 for (int ob = 0; ob < NB; ob++) {
                     int at = (ob * (H1 / 16) + pair) * 32 + lane;
@@ -189,6 +288,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
 #pragma unroll
                     for (int mt = 0; mt < MT; mt++) products(e[mt], c[mt][ob], hi, lo);
                 }
+#endif
 #pragma unroll
                 for (int part = 0; part < 4; part++) {
                     int jb = part >> 1, odd = part & 1, j = 16 * pair + 8 * jb + 2 * t + odd;

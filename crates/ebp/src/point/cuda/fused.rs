@@ -25,7 +25,7 @@ pub(super) struct Key {
     dims: (usize, usize),
     /// σ and the bits of its leak.
     activation: (i32, u32),
-    is_split: bool,
+    precision: Precision,
     is_leapfrog: bool,
     /// Groups of sixteen rows a warp carries.
     groups: usize,
@@ -63,7 +63,7 @@ impl Key {
             widths: (first, second),
             dims: (d, dx),
             activation: (kind, leak.to_bits()),
-            is_split,
+            precision,
             is_leapfrog,
             groups,
             warps,
@@ -72,7 +72,12 @@ impl Key {
 
     fn shared_bytes(&self) -> usize {
         let (first, second) = self.widths;
-        let copies = if self.is_split { 4 } else { 2 };
+        // Both orders of W₂: in two parts, whole, or in half as many bytes.
+        let copies = match self.precision {
+            Precision::F32 => 4,
+            Precision::Tf32 => 2,
+            Precision::Bf16 => 1,
+        };
         let padded = self.dims.0.div_ceil(4) * 4;
         4 * (copies * first * second + first * padded + second + self.warps * (first + second))
     }
@@ -84,7 +89,8 @@ impl Key {
             ("H2", self.widths.1),
             ("D", self.dims.0),
             ("DX", self.dims.1),
-            ("SPLIT", usize::from(self.is_split)),
+            ("SPLIT", usize::from(self.precision == Precision::F32)),
+            ("HALF", usize::from(self.precision == Precision::Bf16)),
             ("LEAPFROG", usize::from(self.is_leapfrog)),
             ("MT", self.groups),
             ("WARPS", self.warps),
@@ -186,8 +192,10 @@ pub(super) fn run(
     let packed_address = packed.at(0);
     let mut launch = device.stream.launch_builder(&compiled.pack);
     launch.arg(&w2).arg(&packed_address);
-    // SAFETY: w2 is [second, first], packed four times that.
-    unsafe { launch.launch(grid(64, 256, 0)) }.map_err(failed)?;
+    device.timed(|| {
+        // SAFETY: w2 is [second, first], packed four times that.
+        unsafe { launch.launch(grid(64, 256, 0)) }.map_err(failed)
+    })?;
 
     // Each tile lies in one set: (first row, rows, set).
     let most = 16 * key.groups as u32;
@@ -229,8 +237,9 @@ pub(super) fn run(
     launch.arg(&steps.key[0]).arg(&steps.key[1]).arg(drifts).arg(velocities).arg(&length);
     launch.arg(values).arg(score);
     let blocks = (num_tiles as usize).div_ceil(key.warps).min(device.num_processors);
-    // SAFETY: arguments follow the kernel's, and every buffer has the sizes it says.
-    unsafe { launch.launch(grid(blocks, 32 * key.warps, compiled.shared_bytes)) }
-        .map_err(failed)
-        .map(|_| ())
+    let blocks = grid(blocks, 32 * key.warps, compiled.shared_bytes);
+    device.timed(|| {
+        // SAFETY: arguments follow the kernel's, and every buffer has the sizes it says.
+        unsafe { launch.launch(blocks) }.map_err(failed).map(|_| ())
+    })
 }

@@ -6,6 +6,25 @@
 #define GRID(i, count) \
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
 
+// The nearest bf16, ties to even; NaN stays NaN.
+__device__ __forceinline__ unsigned short bf16(float v) {
+    u32 bits = __float_as_uint(v);
+    return v != v ? 0x7fffu : (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Four numbers a thread, at once where addresses allow.
+extern "C" __global__ void to_bf16(const float *in, unsigned short *out, u64 count) {
+    bool is_even = ((u64)in & 15) == 0 && ((u64)out & 7) == 0;
+    GRID(four, (count + 3) / 4) {
+        if (is_even && 4 * four + 4 <= count) {
+            float4 v = ((const float4 *)in)[four];
+            ((ushort4 *)out)[four] = make_ushort4(bf16(v.x), bf16(v.y), bf16(v.z), bf16(v.w));
+        } else {
+            for (u64 i = 4 * four; i < 4 * four + 4 && i < count; i++) out[i] = bf16(in[i]);
+        }
+    }
+}
+
 // i = row n + column. A 64-bit division costs more than everything else that is done to an entry.
 __device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
     if (i >> 32) { row = i / n; column = (u32)(i % n); return; }
@@ -207,22 +226,43 @@ extern "C" __global__ void set_sums(const float *g, const u32 *starts, float *ou
     if (threadIdx.y == 0 && col < n) out[(u64)(first + s) * n + col] += (float)part[at];
 }
 
-// out[first + s, step] += <a, b> over the rows of set s, each row of d numbers; a block per set and step.
-extern "C" __global__ void set_dots(const float *a, u64 a_step, const float *b, u64 b_step, const u32 *starts,
-                                    float *out, u32 first, u32 steps, u32 d) {
-    a += blockIdx.y * a_step; b += blockIdx.y * b_step;
+// out[set] += ‖a‖² over its rows
+extern "C" __global__ void set_squares(const float *a, const u32 *starts, float *out, u32 first, u32 d) {
     __shared__ double part[256];
     u32 s = blockIdx.x;
     double sum = 0.0;
     u64 end = (u64)starts[s + 1] * d;
-    for (u64 i = (u64)starts[s] * d + threadIdx.x; i < end; i += 256) sum += (double)(a[i] * b[i]);
+    for (u64 i = (u64)starts[s] * d + threadIdx.x; i < end; i += 256) sum += (double)(a[i] * a[i]);
     part[threadIdx.x] = sum;
     __syncthreads();
     for (int o = 128; o > 0; o >>= 1) {
         if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o];
         __syncthreads();
     }
-    if (threadIdx.x == 0) out[(u64)(first + s) * steps + blockIdx.y] += (float)part[0];
+    if (threadIdx.x == 0) out[first + s] += (float)part[0];
+}
+
+// ⟨v, v⟩, ⟨score, g⟩ and ⟨v, g⟩ of every set and step, added to three arrays one behind the other.
+extern "C" __global__ void langevin_dots(const float *v, const float *g, const float *score, u64 length,
+                                         const u32 *starts, float *out, u64 out_length, u32 first, u32 steps, u32 d) {
+    v += blockIdx.y * length; g += blockIdx.y * length;
+    __shared__ double part[3][256];
+    u32 s = blockIdx.x, here = threadIdx.x;
+    double sums[3] = {0.0, 0.0, 0.0};
+    u64 end = (u64)starts[s + 1] * d;
+    for (u64 i = (u64)starts[s] * d + here; i < end; i += 256) {
+        float vi = v[i], gi = g[i];
+        sums[0] += (double)(vi * vi);
+        sums[1] += (double)(score[i] * gi);
+        sums[2] += (double)(vi * gi);
+    }
+    for (int k = 0; k < 3; k++) part[k][here] = sums[k];
+    __syncthreads();
+    for (int o = 128; o > 0; o >>= 1) {
+        if (here < o) for (int k = 0; k < 3; k++) part[k][here] += part[k][here + o];
+        __syncthreads();
+    }
+    if (here < 3) out[here * out_length + (u64)(first + s) * steps + blockIdx.y] += (float)part[here][0];
 }
 
 // out[c] += Σ_r in[r, c], in f64

@@ -1,8 +1,10 @@
 //! The primitive on an NVIDIA GPU.
 //!
 //! ```text
-//! device    the GPU: kernels compiled when it is opened, memory, matrix products
+//! device    the GPU: kernels compiled when it is opened, memory
+//! products  of matrices
 //! staging   numbers on their way there and back
+//! meter     how long it computes
 //! chunk     rows of a batch that fit there at once
 //! network   a network and a chunk of rows there, forward
 //! backward  backward, and backward of the score
@@ -29,14 +31,17 @@ mod distances;
 mod dynamics;
 mod fused;
 mod likelihood;
+mod meter;
 mod network;
 mod pool;
+mod products;
 mod resident;
 mod reverse;
 mod staging;
 mod values;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +57,7 @@ use crate::Result;
 
 /// How matrix products are rounded. Sums are always kept in f32, and so are the first layer,
 /// single outputs and everything that is not a matrix product.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// Strict single precision.
@@ -147,6 +152,19 @@ impl CudaBackend {
     /// [`Error::Device`](crate::Error::Device) if the GPU fails.
     pub fn measure_peak_gflops(&self) -> Result<f64> {
         values::peak(&*self.lock()?)
+    }
+
+    /// Does `work` and says for how long the GPU computed meanwhile, for whomever: copies, checks and
+    /// waiting are left out.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`Error::Device`](crate::Error::Device) if the driver does not answer.
+    pub fn measure_kernels<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+        self.lock()?.start_meter();
+        let done = work();
+        let time = self.lock()?.stop_meter()?;
+        Ok((done?, time))
     }
 
     /// For every pair of sets (x, y) the squared distance from each point of x to the nearest one of

@@ -11,7 +11,8 @@
 
 use super::Precision;
 use super::chunk::Chunk;
-use super::device::{Buffer, Device, flat, launch, per_set, plain, transposed, warps};
+use super::device::{Buffer, Device, flat, launch, per_set, warps};
+use super::products::{plain, transposed};
 use crate::Result;
 use crate::point::{Activation, LayerShape, MlpShape, PointMlp};
 

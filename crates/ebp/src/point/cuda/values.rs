@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use super::Precision;
 use super::chunk::{Chunk, chunks};
-use super::device::{Buffer, Device, flat, launch, plain};
+use super::device::{Buffer, Device, flat, launch};
 use super::network::{Elements, Keep, Network, Rows};
+use super::products::plain;
 use crate::Result;
 use crate::point::{
     Backward, Cotangent, Gradients, PointBatch, PointMlp, Score, ScoreCotangent, Wanted,
@@ -159,13 +161,15 @@ pub(super) fn peak(device: &Device) -> Result<f64> {
         1_u32,
         2_u32
     )?;
+    let rounded = device.rounded(factor.at(0), SIDE * SIDE)?;
+    let address = if device.precision == Precision::Bf16 { rounded.at(0) } else { factor.at(0) };
     let out = device.buffer::<f32>(SIDE * SIDE)?;
     let mut fastest = f64::INFINITY;
     for _ in 0..6 {
         device.synchronize()?;
         let start = Instant::now();
-        let operand = plain(factor.at(0), SIDE);
-        device.product(
+        let operand = plain(address, SIDE);
+        device.multiply(
             (SIDE, SIDE, SIDE),
             operand,
             operand,

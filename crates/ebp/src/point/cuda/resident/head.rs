@@ -2,7 +2,8 @@
 //! one row per set, in f32 whatever the precision.
 
 use super::super::Precision;
-use super::super::device::{Buffer, Device, flat, launch, plain, transposed};
+use super::super::device::{Buffer, Device, flat, launch};
+use super::super::products::{plain, transposed};
 use crate::Result;
 use crate::point::PlacedLinear;
 
