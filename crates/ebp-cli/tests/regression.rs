@@ -125,6 +125,9 @@ fn a_table_of_ones_own_becomes_a_model_that_answers() {
     }
 
     assert!(good(folder, &["plot", "runs/rain"]).contains("curves.png"));
+    assert!(good(folder, &["plot", "runs/rain", "--from", "2"]).contains("curves.png"));
+    let late = refusal(folder, &["plot", "runs/rain", "--from", "1000000"]);
+    assert!(late.contains("nothing from step 1000000"), "{late}");
     let wrong = refusal(folder, &["plot", "runs/rain", "--only", "lossy"]);
     assert!(wrong.contains("no quantity `lossy`") && wrong.contains("nats"), "{wrong}");
 

@@ -27,6 +27,10 @@ pub(crate) struct PlotArguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
 
+    /// Begin at this step; the first ones often dwarf all others
+    #[arg(long, value_name = "STEP", default_value_t = 0)]
+    from: u64,
+
     /// Where the picture goes [default: plots/curves.png in the run's folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -48,6 +52,19 @@ pub(crate) fn run(arguments: PlotArguments) -> Result<(), Failure> {
             }
         }
         curves.retain(|(name, _)| arguments.only.contains(name));
+    }
+    let last = curves.iter().flat_map(|(_, points)| points).fold(0.0, |last, p| p[0].max(last));
+    for (_, points) in &mut curves {
+        points.retain(|point| point[0] >= arguments.from as f64);
+    }
+    curves.retain(|(_, points)| !points.is_empty());
+    if curves.is_empty() {
+        return Err(Failure::Usage(miette!(
+            help = format!("its last step is {last}"),
+            "`{}` has nothing from step {} on",
+            path.display(),
+            arguments.from
+        )));
     }
     let mut panels = Vec::new();
     for (name, points) in curves {
@@ -144,7 +161,9 @@ fn averages(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
         window.iter().map(|point| point[axis]).sum::<f64>() / window.len() as f64
     };
     let length = points.len().div_ceil(NUM_WINDOWS);
-    points.chunks(length).map(|window| [mean(window, 0), mean(window, 1)]).collect()
+    // A last window of a few points would jump about.
+    let windows = points.chunks(length).filter(|window| 2 * window.len() > length);
+    windows.map(|window| [mean(window, 0), mean(window, 1)]).collect()
 }
 
 #[cfg(test)]
