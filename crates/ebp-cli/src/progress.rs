@@ -177,6 +177,13 @@ pub(crate) fn bar(length: u64, is_quiet: bool, template: &str) -> ProgressBar {
     }
 }
 
+/// A bar for a few long pieces of work: between them the clock shows that something is done.
+pub(crate) fn clock(length: u64, is_quiet: bool) -> ProgressBar {
+    let bar = bar(length, is_quiet, "{pos}/{len}  {msg}  {elapsed}");
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}
+
 /// Seconds in the two largest units.
 pub(crate) fn duration(seconds: f64) -> String {
     // Counting days is beyond what an estimate is good for.

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::picture::confusion::ConfusionPicture;
 use crate::picture::save;
+use crate::progress;
 use crate::threads::start_threads;
 
 const HELP: &str = "\
@@ -140,6 +141,8 @@ fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
     let config = SvmConfig::default();
     let stream = Stream::new(arguments.seed, "classify");
     let cost = arguments.c.cost(arguments.folds);
+    let clock = progress::clock(1, false);
+    clock.set_message("fitting");
     let (confusion, protocol) = match &test {
         None => {
             let found = cross_validate(&data, arguments.folds, cost, &config, stream)?;
@@ -166,6 +169,7 @@ fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
             (confusion, protocol)
         }
     };
+    clock.finish_and_clear();
     let mut report = Report::new(arguments, &features, &names, &confusion, protocol);
     if let Some(path) = &arguments.picture {
         let title = format!("accuracy {:.1} %", 100.0 * confusion.accuracy());

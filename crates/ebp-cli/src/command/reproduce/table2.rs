@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::picture::confusion::ConfusionPicture;
 use crate::picture::save;
+use crate::progress;
 use crate::threads::start_threads;
 
 const HELP: &str = "\
@@ -146,6 +147,7 @@ fn measure(arguments: &Table2Arguments) -> Result<Report, Failure> {
         ("μ", &codes, false),
         ("pooled, untrained encoder", &untrained, true),
     ];
+    let clock = progress::clock((parts.len() * arguments.c.len()) as u64, experiment.quiet);
     for (name, codes, is_pooled) in parts {
         let values = if is_pooled { &codes.pooled } else { &codes.mean };
         let width = values.len() / count;
@@ -154,6 +156,7 @@ fn measure(arguments: &Table2Arguments) -> Result<Report, Failure> {
         let stream = Stream::new(0, "table 2");
         let mut results = Vec::new();
         for &c in &arguments.c {
+            clock.set_message(format!("classifying: {name}"));
             let (config, cost) = (SvmConfig::default(), c.cost(arguments.folds));
             let found = cross_validate(&data, arguments.folds, cost, &config, stream)?;
             // The picture shows the first features with the last C.
@@ -164,9 +167,11 @@ fn measure(arguments: &Table2Arguments) -> Result<Report, Failure> {
                 save(&drawn, &picture)?;
             }
             results.push(Outcome::new(c, found));
+            clock.inc(1);
         }
         rows.push(Row { features: name, width, results });
     }
+    clock.finish_and_clear();
     Ok(Report {
         data: subject.trained.settings.data.source.clone(),
         sets: count,

@@ -55,6 +55,18 @@ __device__ __forceinline__ void mma_halves(float *c, const u32 *a, u32 b0, u32 b
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Unit j of the first layer: its weights w and its shift b; then z = w·x + b of one row. Macros:
+// made functions, the same lines come out in another order of instructions than the one that was timed.
+#define FIRST_UNIT(j) \
+    float w[D4]; \
+    _Pragma("unroll") \
+    for (int q = 0; q < D4; q += 4) *(float4 *)&w[q] = *(const float4 *)&w1s[(j) * D4 + q]; \
+    float b = s1[j]
+#define ARGUMENT(z, x) \
+    float z = b; \
+    _Pragma("unroll") \
+    for (int k = 0; k < D; k++) z = fmaf(w[k], x[k], z)
+
 struct Tile { u32 row, count, set; };
 
 // W2 in the order of right fragments, high and low parts: [k-block][pair of n-blocks][lane][4].
@@ -166,17 +178,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
 #pragma unroll
                     for (int odd = 0; odd < 2; odd++) {
                         int j = 16 * kb + 8 * part + 2 * t + odd;
-                        float w[D4];
-#pragma unroll
-                        for (int q = 0; q < D4; q += 4) *(float4 *)&w[q] = *(const float4 *)&w1s[j * D4 + q];
-                        float b = s1[j];
+                        FIRST_UNIT(j);
 #pragma unroll
                         for (int mt = 0; mt < MT; mt++)
 #pragma unroll
                             for (int h = 0; h < 2; h++) {
-                                float z = b, s, cu;
-#pragma unroll
-                                for (int k = 0; k < D; k++) z = fmaf(w[k], p[mt][h][k], z);
+                                ARGUMENT(z, p[mt][h]);
+                                float s, cu;
                                 activation(KIND, LEAK, z, pair[mt][h][odd], s, cu);
                             }
                     }
@@ -202,17 +210,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
                     int j = 8 * kb + t + 4 * half;
-                    float w[D4];
-#pragma unroll
-                    for (int q = 0; q < D4; q += 4) *(float4 *)&w[q] = *(const float4 *)&w1s[j * D4 + q];
-                    float b = s1[j];
+                    FIRST_UNIT(j);
 #pragma unroll
                     for (int mt = 0; mt < MT; mt++)
 #pragma unroll
                         for (int h = 0; h < 2; h++) {
-                            float z = b, s, cu;
-#pragma unroll
-                            for (int k = 0; k < D; k++) z = fmaf(w[k], p[mt][h][k], z);
+                            ARGUMENT(z, p[mt][h]);
+                            float s, cu;
                             activation(KIND, LEAK, z, a[mt][2 * half + h], s, cu);
                         }
                 }
@@ -292,17 +296,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) steps(
 #pragma unroll
                 for (int part = 0; part < 4; part++) {
                     int jb = part >> 1, odd = part & 1, j = 16 * pair + 8 * jb + 2 * t + odd;
-                    float w[D4];
-#pragma unroll
-                    for (int q = 0; q < D4; q += 4) *(float4 *)&w[q] = *(const float4 *)&w1s[j * D4 + q];
-                    float b = s1[j];
+                    FIRST_UNIT(j);
 #pragma unroll
                     for (int mt = 0; mt < MT; mt++)
 #pragma unroll
                         for (int h = 0; h < 2; h++) {
-                            float z = b, a, s, cu;
-#pragma unroll
-                            for (int k = 0; k < D; k++) z = fmaf(w[k], p[mt][h][k], z);
+                            ARGUMENT(z, p[mt][h]);
+                            float a, s, cu;
                             activation(KIND, LEAK, z, a, s, cu);
                             float q = e[mt][jb][2 * h + odd] * s;
 #pragma unroll

@@ -18,19 +18,19 @@ pub(super) struct Operand {
     pub(super) stride: usize,
 }
 
-impl Operand {
-    /// The same matrix at another address.
-    pub(super) fn moved(self, address: u64) -> Self {
-        Self { address, ..self }
-    }
-}
-
 pub(super) fn plain(address: u64, stride: usize) -> Operand {
     Operand { address, is_transposed: false, stride }
 }
 
 pub(super) fn transposed(address: u64, stride: usize) -> Operand {
     Operand { address, is_transposed: true, stride }
+}
+
+/// Both factors as the library reads them, with the copies that must outlive its call.
+struct Factors {
+    left: Operand,
+    right: Operand,
+    _copies: Option<[Buffer<u16>; 2]>,
 }
 
 impl Device {
@@ -43,12 +43,26 @@ impl Device {
         out: (u64, bool),
         precision: Precision,
     ) -> Result<()> {
+        let factors = self.factors((left, m * k), (right, k * n), precision)?;
+        self.multiply((m, n, k), factors.left, factors.right, out, precision)
+    }
+
+    /// Factors of so many numbers each, copied as bf16 numbers if `precision` says so.
+    fn factors(
+        &self,
+        (left, of_left): (Operand, usize),
+        (right, of_right): (Operand, usize),
+        precision: Precision,
+    ) -> Result<Factors> {
         if precision != Precision::Bf16 {
-            return self.multiply((m, n, k), left, right, out, precision);
+            return Ok(Factors { left, right, _copies: None });
         }
-        let copies = (self.rounded(left.address, m * k)?, self.rounded(right.address, k * n)?);
-        let (left, right) = (left.moved(copies.0.at(0)), right.moved(copies.1.at(0)));
-        self.multiply((m, n, k), left, right, out, precision)
+        let copies = [self.rounded(left.address, of_left)?, self.rounded(right.address, of_right)?];
+        Ok(Factors {
+            left: Operand { address: copies[0].at(0), ..left },
+            right: Operand { address: copies[1].at(0), ..right },
+            _copies: Some(copies),
+        })
     }
 
     /// `count` numbers, rounded to bf16.
@@ -138,21 +152,14 @@ impl Device {
     fn batched(
         &self,
         (m, n, k): (usize, usize, usize),
-        (mut left, mut right): (Operand, Operand),
+        (left, right): (Operand, Operand),
         out: u64,
         (count, precision): (usize, Precision),
     ) -> Result<()> {
         let (one, zero) = (1.0_f32, 0.0_f32);
         let (single, factor) = (blas_sys::cudaDataType_t::CUDA_R_32F, factor_type(precision));
-        let mut _copies = None;
-        if precision == Precision::Bf16 {
-            let rounded = (
-                self.rounded(left.address, count * m * k)?,
-                self.rounded(right.address, count * k * n)?,
-            );
-            (left, right) = (left.moved(rounded.0.at(0)), right.moved(rounded.1.at(0)));
-            _copies = Some(rounded);
-        }
+        let Factors { left, right, _copies } =
+            self.factors((left, count * m * k), (right, count * k * n), precision)?;
         self.timed(|| {
             // SAFETY: as in `product`, for each of the matrices.
             unsafe {
