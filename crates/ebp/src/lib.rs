@@ -8,10 +8,13 @@ pub mod latent;
 pub mod linalg;
 pub mod metric;
 pub mod nn;
+pub mod numbers;
 pub mod point;
 pub mod process;
 pub mod rng;
 mod set;
+pub mod tape;
+pub mod tensor;
 pub mod train;
 
 pub use error::{Error, Result};

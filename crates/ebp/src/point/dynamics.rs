@@ -87,6 +87,8 @@ pub struct LangevinRun {
     pub score: Vec<f32>,
     /// Σᵢ ‖v_t‖² over the moving elements of a set, `[sets, T]`.
     pub kinetic: Vec<f32>,
+    /// Σ_t ‖v_t‖² of every element, `[total]`; 0 where it is fixed.
+    pub element_kinetic: Vec<f32>,
     /// Σᵢ ⟨∇u(x_T), g(x_t)⟩ over the moving elements of a set, `[sets, T]`.
     ///
     /// For piecewise linear σ without base measure and walls, x_T moves one to one with x₀ and

@@ -2,6 +2,7 @@
 
 use super::MlpShape;
 use crate::error::{check_finite, check_length};
+use crate::numbers::Numbers;
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
@@ -16,7 +17,7 @@ use crate::{Result, SetOffsets};
 #[derive(Clone, Debug)]
 pub struct PointMlp {
     shape: MlpShape,
-    parameters: Vec<f32>,
+    parameters: Numbers,
 }
 
 impl PointMlp {
@@ -26,7 +27,8 @@ impl PointMlp {
     ///
     /// [`Error::WrongLength`](crate::Error::WrongLength) or
     /// [`Error::NonFinite`](crate::Error::NonFinite) naming `parameters`.
-    pub fn new(shape: MlpShape, parameters: Vec<f32>) -> Result<Self> {
+    pub fn new(shape: MlpShape, parameters: impl Into<Numbers>) -> Result<Self> {
+        let parameters = parameters.into();
         check_length("parameters", parameters.len(), shape.num_parameters(), || {
             let widths: Vec<_> = std::iter::once(shape.element_dim())
                 .chain(shape.layers().iter().map(|layer| layer.outputs))
@@ -64,7 +66,7 @@ impl PointMlp {
                 }
             }
         }
-        Self { shape, parameters }
+        Self { shape, parameters: parameters.into() }
     }
 
     /// The shape.

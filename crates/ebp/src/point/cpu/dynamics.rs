@@ -59,6 +59,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
         let mut sums: [Vec<f64>; 3] = std::array::from_fn(|_| vec![0.0; sets.len() * steps]);
         let [kinetic, final_alignment, kinetic_alignment] = &mut sums;
         let mut ended = Ended::default();
+        let mut of_elements = Vec::with_capacity(chunk.len());
         for range in tiles(chunk, capacity) {
             let mover = Mover { motion: &run.motion, dims, first: range.start };
             call.load(tile, range);
@@ -67,6 +68,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
             let mut gradient = vec![0.0; length];
             let mut velocity = vec![0.0; length];
             let mut drifts = vec![0.0; steps * length];
+            let mut energies = vec![0.0_f32; tile.rows];
             for (step, (&step_size, &scale)) in
                 run.step_sizes.iter().zip(run.noise_scales).enumerate()
             {
@@ -99,6 +101,9 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
                     }
                 }
                 mover.place(tile, &positions);
+                for (energy, v) in energies.iter_mut().zip(velocity.chunks_exact(dims)) {
+                    *energy += v.iter().map(|v| v * v).sum::<f32>();
+                }
                 let place = (step, steps);
                 add_by_set(tile, first_set, place, kinetic, (&velocity, &velocity));
                 add_by_set(tile, first_set, place, kinetic_alignment, (&velocity, drift));
@@ -108,15 +113,30 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
                 add_by_set(tile, first_set, (step, steps), final_alignment, (&gradient, drift));
             }
             ended.extend(tile, dim, &gradient);
+            of_elements.extend(energies);
         }
-        (ended, StepSums { first_set, sums })
+        (ended, of_elements, StepSums { first_set, sums })
     };
     let parts = call.run(capacity, || Tile::new(&net, capacity, Keep::Slopes), work);
-    let (ended, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let (mut ended, mut of_elements, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+    for (part, energies, part_sums) in parts {
+        ended.push(part);
+        of_elements.push(energies);
+        sums.push(part_sums);
+    }
     let (elements, values, score) = join(ended);
+    let element_kinetic = concat(of_elements);
     let [kinetic, final_alignment, kinetic_alignment] =
         std::array::from_fn(|which| merge_sums(call, steps, &sums, which));
-    LangevinRun { elements, values, score, kinetic, final_alignment, kinetic_alignment }
+    LangevinRun {
+        elements,
+        values,
+        score,
+        kinetic,
+        element_kinetic,
+        final_alignment,
+        kinetic_alignment,
+    }
 }
 
 fn join(parts: Vec<Ended>) -> (Vec<f32>, Vec<f32>, Vec<f32>) {

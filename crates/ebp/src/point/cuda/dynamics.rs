@@ -322,7 +322,16 @@ pub(super) fn langevin(
     let mut kinetic = device.download(&sums)?;
     let kinetic_alignment = kinetic.split_off(2 * num_sets * steps);
     let final_alignment = kinetic.split_off(num_sets * steps);
-    Ok(LangevinRun { elements, values, score, kinetic, final_alignment, kinetic_alignment })
+    let element_kinetic = Vec::new();
+    Ok(LangevinRun {
+        elements,
+        values,
+        score,
+        kinetic,
+        element_kinetic,
+        final_alignment,
+        kinetic_alignment,
+    })
 }
 
 pub(super) fn leapfrog(

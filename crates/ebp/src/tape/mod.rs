@@ -1,0 +1,52 @@
+//! The graph of one training step, on the CPU or on a GPU.
+//!
+//! ```text
+//! Device ── Tape ── Var, Var, …  ── backward ── Gradients ── ParameterSet::step
+//!              │
+//!         ParameterSet   parameters, Adam's moments and averages, flat, on the device
+//! ```
+//!
+//! Values are f32 matrices, row-major and contiguous; sets of different sizes are rows with
+//! [`SetOffsets`](crate::SetOffsets). An operation is computed when it is appended, and carries its
+//! own way back; there are no second derivatives (those of the primitive's score are an operation
+//! of their own). Everything stays on the device: what is recorded of a step is read back at its
+//! end. Each operation is a file: CPU loops beside the call of its kernels (`cuda`).
+//!
+//! Random numbers are a function of a stream and an index, so both devices draw the same; sums have
+//! a fixed order, so results depend neither on threads nor on the run.
+
+mod adam;
+mod array;
+mod attention;
+mod batch_norm;
+mod categorical;
+mod cuda;
+mod device;
+mod dynamics;
+mod elementwise;
+mod gaussian;
+mod graph;
+mod parameters;
+mod partition;
+mod planar;
+mod point;
+mod recurrent;
+mod reduce;
+mod rows;
+mod spectral_norm;
+
+pub use self::adam::{AdamConfig, AdamStep};
+pub use self::array::Array;
+pub use self::attention::AttentionSets;
+pub(crate) use self::categorical::softmax_rows;
+pub use self::device::Device;
+pub use self::dynamics::{LangevinVars, LeapfrogVars, MotionRules};
+pub use self::gaussian::Gaussian;
+pub use self::graph::{Gradients, Reversal, Shape, Tape, Var};
+pub use self::parameters::{Group, Parameter, ParameterBuilder, ParameterSet, check_taken};
+pub use self::partition::{CandidateVars, LikelihoodVars, PartitionVars};
+pub use self::planar::PlanarDraws;
+pub use self::point::Points;
+pub use self::rows::Choice;
+pub use self::spectral_norm::Operators;
+pub use crate::nn::Initialiser;

@@ -1,0 +1,224 @@
+//! Rows and columns: side by side, cut out, chosen.
+
+use std::sync::Arc;
+
+use super::{Array, Device, Tape, Var, cuda};
+use crate::{Error, Result};
+
+/// Chosen rows of a matrix, and for every row of the matrix who chose it: gradients are summed in
+/// the order of the choices, on every device.
+#[derive(Debug)]
+pub struct Choice {
+    /// Rows of the matrix that is chosen from.
+    pub(super) num_rows: usize,
+    /// The chosen rows.
+    pub(super) rows: Vec<u32>,
+    /// Choices sorted by row, those of row r at `starts[r]..starts[r + 1]`.
+    pub(super) choices: Vec<u32>,
+    pub(super) starts: Vec<u32>,
+}
+
+impl Choice {
+    /// Rows `rows` of a matrix of `num_rows`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a row does not exist.
+    pub fn new(num_rows: usize, rows: Vec<u32>) -> Result<Self> {
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= num_rows) {
+            return Err(Error::invalid("rows", format!("below {num_rows}"), row));
+        }
+        let mut starts = vec![0_u32; num_rows + 1];
+        for &row in &rows {
+            starts[row as usize + 1] += 1;
+        }
+        for row in 0..num_rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut next = starts.clone();
+        let mut choices = vec![0; rows.len()];
+        for (choice, &row) in (0_u32..).zip(&rows) {
+            choices[next[row as usize] as usize] = choice;
+            next[row as usize] += 1;
+        }
+        Ok(Self { num_rows, rows, choices, starts })
+    }
+
+    /// Every one of `num_rows` rows `count` times, copies side by side.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn repeated(num_rows: usize, count: usize) -> Result<Self> {
+        let each = |row: usize| std::iter::repeat_n(u32::try_from(row).unwrap_or(u32::MAX), count);
+        Self::new(num_rows, (0..num_rows).flat_map(each).collect())
+    }
+
+    /// How many rows are chosen.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let x = x.host()?;
+            let row = |&row: &u32| &x[row as usize * columns..][..columns];
+            Ok(choice.rows.iter().flat_map(row).copied().collect::<Vec<_>>().into())
+        }
+        Device::Cuda(gpu) => cuda::gather(gpu, x.cuda()?, choice, columns),
+    }
+}
+
+fn gather_backward(device: &Device, g: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let g = g.host()?;
+            let mut out = vec![0.0; choice.num_rows * columns];
+            for (row, g) in choice.rows.iter().zip(g.chunks_exact(columns.max(1))) {
+                let sums = &mut out[*row as usize * columns..][..columns];
+                sums.iter_mut().zip(g).for_each(|(sum, g)| *sum += g);
+            }
+            Ok(out.into())
+        }
+        Device::Cuda(gpu) => cuda::gather_backward(gpu, g.cuda()?, choice, columns),
+    }
+}
+
+/// Columns `start..start + width` of a matrix of `columns`.
+fn cut(
+    device: &Device,
+    x: &Array,
+    columns: usize,
+    (start, width): (usize, usize),
+) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let x = x.host()?;
+            let rows = x.chunks_exact(columns).flat_map(|row| &row[start..start + width]);
+            Ok(rows.copied().collect::<Vec<_>>().into())
+        }
+        Device::Cuda(gpu) => cuda::cut(gpu, x.cuda()?, columns, (start, width)),
+    }
+}
+
+/// A matrix of `columns`, zero but for `x` at columns `start..start + width`.
+fn place(
+    device: &Device,
+    x: &Array,
+    columns: usize,
+    (start, width): (usize, usize),
+) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let x = x.host()?;
+            let mut out = vec![0.0; x.len() / width.max(1) * columns];
+            for (to, from) in out.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
+                to[start..start + width].copy_from_slice(from);
+            }
+            Ok(out.into())
+        }
+        Device::Cuda(gpu) => cuda::place(gpu, x.cuda()?, columns, (start, width)),
+    }
+}
+
+fn concat(device: &Device, parts: &[(Array, usize)], rows: usize) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let columns: usize = parts.iter().map(|(_, width)| width).sum();
+            let mut out = vec![0.0; rows * columns];
+            let mut start = 0;
+            for (part, width) in parts {
+                let part = part.host()?;
+                if *width > 0 {
+                    let places = out.chunks_exact_mut(columns).zip(part.chunks_exact(*width));
+                    places.for_each(|(to, from)| to[start..start + width].copy_from_slice(from));
+                }
+                start += width;
+            }
+            Ok(out.into())
+        }
+        Device::Cuda(gpu) => cuda::concat(gpu, parts, rows),
+    }
+}
+
+impl Tape {
+    /// Matrices of equal height side by side.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn concat(&mut self, parts: &[Var]) -> Result<Var> {
+        if let [only] = parts {
+            return Ok(*only);
+        }
+        let rows = parts.first().map_or(0, |&part| self.shape(part).0);
+        let mut arrays = Vec::with_capacity(parts.len());
+        for &part in parts {
+            let (height, width) = self.shape(part);
+            if height != rows {
+                return Err(Error::invalid("parts", format!("all of {rows} rows"), height));
+            }
+            arrays.push((self.array(part).clone(), width));
+        }
+        let value = concat(self.device(), &arrays, rows)?;
+        let widths: Vec<usize> = arrays.iter().map(|(_, width)| *width).collect();
+        let columns: usize = widths.iter().sum();
+        Ok(self.record(parts, value, (rows, columns), move |reversal| {
+            let mut start = 0;
+            let mut gradients = Vec::with_capacity(widths.len());
+            for (input, &width) in widths.iter().enumerate() {
+                gradients.push(reversal.when(input, || {
+                    cut(reversal.device, reversal.cotangent()?, columns, (start, width))
+                })?);
+                start += width;
+            }
+            Ok(gradients)
+        }))
+    }
+
+    /// Columns `start..start + width`.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn columns(&mut self, x: Var, start: usize, width: usize) -> Result<Var> {
+        let (rows, columns) = self.shape(x);
+        if start + width > columns {
+            let found = format!("{start} to {}", start + width);
+            return Err(Error::invalid("columns", format!("within {columns}"), found));
+        }
+        if (start, width) == (0, columns) {
+            return Ok(x);
+        }
+        let value = cut(self.device(), self.array(x), columns, (start, width))?;
+        Ok(self.record(&[x], value, (rows, width), move |reversal| {
+            let cotangent = reversal.cotangent()?;
+            Ok(vec![Some(place(reversal.device, cotangent, columns, (start, width))?)])
+        }))
+    }
+
+    /// Chosen rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn gather(&mut self, x: Var, choice: &Arc<Choice>) -> Result<Var> {
+        let (rows, columns) = self.shape(x);
+        if rows != choice.num_rows {
+            return Err(Error::invalid("rows", choice.num_rows.to_string(), rows));
+        }
+        let value = gather(self.device(), self.array(x), choice, columns)?;
+        let choice = Arc::clone(choice);
+        Ok(self.record(&[x], value, (choice.len(), columns), move |reversal| {
+            let cotangent = reversal.cotangent()?;
+            Ok(vec![Some(gather_backward(reversal.device, cotangent, &choice, columns)?)])
+        }))
+    }
+}
