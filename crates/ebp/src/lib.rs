@@ -1,7 +1,9 @@
 #![doc = include_str!("../../../README.md")]
 
+pub mod batch;
 pub mod checkpoint;
 pub mod data;
+mod energy;
 pub mod error;
 pub mod kernel;
 pub mod latent;
@@ -9,9 +11,12 @@ pub mod linalg;
 pub mod metric;
 pub mod nn;
 pub mod numbers;
+pub mod partition;
 pub mod point;
+mod posterior;
 pub mod process;
 pub mod rng;
+pub mod sampler;
 mod set;
 pub mod tape;
 pub mod tensor;

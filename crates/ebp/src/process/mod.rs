@@ -23,7 +23,8 @@ mod special;
 mod standardised;
 mod student_t;
 mod task;
-mod unconditional;
+pub mod one;
+pub(crate) mod unconditional;
 
 use std::fmt::Debug;
 

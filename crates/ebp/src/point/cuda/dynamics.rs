@@ -322,13 +322,14 @@ pub(super) fn langevin(
     let mut kinetic = device.download(&sums)?;
     let kinetic_alignment = kinetic.split_off(2 * num_sets * steps);
     let final_alignment = kinetic.split_off(num_sets * steps);
-    let element_kinetic = Vec::new();
+    let (element_kinetic, element_noise) = (Vec::new(), Vec::new());
     Ok(LangevinRun {
         elements,
         values,
         score,
         kinetic,
         element_kinetic,
+        element_noise,
         final_alignment,
         kinetic_alignment,
     })
