@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use ebp::config::Layers;
 use ebp::train::{Evaluation, Existing, Record, Step, Trainable, TrainerConfig};
-use ebp_cli::config::Layers;
 use ebp_cli::{Failure, TrainingPlan, run_training};
 use serde::{Deserialize, Serialize};
 

@@ -7,13 +7,10 @@
 
 mod args;
 mod command;
-pub mod config;
-mod density;
 mod device;
 mod failure;
 mod interrupt;
 mod output;
-mod picture;
 mod progress;
 mod run;
 mod threads;

@@ -10,10 +10,10 @@ use ebp::train::{
 };
 use miette::miette;
 
-use crate::config::differing_keys;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
+use ebp::config::differing_keys;
 
 /// Everything about a training run but the model.
 #[derive(Debug)]

@@ -1,12 +1,16 @@
 #![doc = include_str!("../../../README.md")]
 
 pub mod checkpoint;
+pub mod config;
 pub mod data;
 pub mod error;
+pub mod figure;
+pub mod files;
 pub mod kernel;
 pub mod latent;
 pub mod linalg;
 pub mod metric;
+pub mod model;
 pub mod nn;
 pub mod point;
 pub mod process;

@@ -21,10 +21,10 @@ use self::report::{Protocol, Report};
 use crate::args::{at_least_one, number_of_threads};
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::confusion::ConfusionPicture;
-use crate::picture::save;
 use crate::progress;
 use crate::threads::start_threads;
+use ebp::figure::confusion::ConfusionPicture;
+use ebp::figure::save;
 
 const HELP: &str = "\
 What it does: one linear support vector machine per class against the rest, L2-regularised squared

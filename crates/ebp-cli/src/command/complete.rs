@@ -18,9 +18,9 @@ use self::picture::Given;
 use super::train::pictures::{Size, TrainedPictures, TrainedProcess, shaded};
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::mosaic::{Mosaic, Row, Thumbnail};
-use crate::picture::save;
 use crate::threads::start_threads;
+use ebp::figure::mosaic::{Mosaic, Row, Thumbnail};
+use ebp::figure::save;
 
 /// Draws of the latent behind the maps of energy and standard deviation.
 const MAP_DRAWS: usize = 32;

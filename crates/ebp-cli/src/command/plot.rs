@@ -11,8 +11,8 @@ use miette::miette;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::line_plot::{LinePlot, Series};
-use crate::picture::{Scale, save, stack};
+use ebp::figure::line_plot::{LinePlot, Series};
+use ebp::figure::{Scale, save, stack};
 
 /// Longer curves are averaged over this many windows, drawn over the curve itself.
 const NUM_WINDOWS: usize = 100;
@@ -143,7 +143,7 @@ fn panel(name: &str, points: Vec<[f64; 2]>) -> Result<RgbImage, Failure> {
     } else {
         series.push(Series { name: name.to_owned(), points });
     }
-    LinePlot {
+    let plot = LinePlot {
         title: name.to_owned(),
         series,
         x_label: "step".into(),
@@ -151,8 +151,8 @@ fn panel(name: &str, points: Vec<[f64; 2]>) -> Result<RgbImage, Failure> {
         x_scale: Scale::Linear,
         y_scale: if is_wide { Scale::Logarithmic } else { Scale::Linear },
         scale: 2,
-    }
-    .draw()
+    };
+    Ok(plot.draw()?)
 }
 
 /// Means over windows of equal length.

@@ -17,8 +17,9 @@ use miette::miette;
 
 pub(crate) use self::clouds::{TrainingFolder, train_cloud};
 pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
-use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
+use ebp::config::Layers;
+use ebp::model::PRESETS;
 
 const HELP: &str = "\
 A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` takes the folder.

@@ -9,8 +9,8 @@ use ebp::data::npy::{Array, Precision, write_npy};
 use miette::miette;
 
 use crate::failure::Failure;
-use crate::picture::contact_sheet::{Tile, draw};
-use crate::picture::save;
+use ebp::figure::contact_sheet;
+use ebp::figure::save;
 
 /// Clouds `[n, d]` of equal sizes cut out of one array, in the units of the data.
 pub(crate) fn standardised_sets(points: &[f32], size: usize, affine: &Affine) -> Vec<Vec<f32>> {
@@ -54,17 +54,5 @@ pub(crate) fn write_clouds(
 
 /// Rows of clouds below each other, as a PNG file.
 pub(crate) fn draw_rows(path: &Path, rows: &[&[Vec<f32>]], dim: usize) -> Result<(), Failure> {
-    let columns = rows.iter().map(|row| row.len()).max().unwrap_or(1).max(1);
-    let mut tiles = Vec::new();
-    for row in rows {
-        for column in 0..columns {
-            let points = row.get(column).map_or(&[][..], Vec::as_slice);
-            tiles.push(Tile::Cloud { points, dim });
-        }
-    }
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::cannot("create", folder, &error))?;
-    }
-    save(&draw(&tiles, u32::try_from(columns).unwrap_or(1)), path)
+    Ok(save(&contact_sheet::draw_rows(rows, dim), path)?)
 }

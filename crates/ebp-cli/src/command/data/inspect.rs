@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::arguments::InspectArguments;
 use crate::failure::Failure;
-use crate::picture::contact_sheet::{self, Tile};
-use crate::picture::save;
+use ebp::figure::contact_sheet::{self, Tile};
+use ebp::figure::save;
 
 const COLUMNS: u32 = 8;
 

@@ -10,8 +10,8 @@ use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
 
 use super::arguments::ShapesArguments;
 use crate::failure::Failure;
-use crate::picture::contact_sheet::{self, Tile};
-use crate::picture::save;
+use ebp::figure::contact_sheet::{self, Tile};
+use ebp::figure::save;
 
 /// Shapes on a contact sheet at most, and in one of its rows.
 const MOST_TILES: usize = 40;

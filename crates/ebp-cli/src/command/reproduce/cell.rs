@@ -1,19 +1,17 @@
 //! One cell of Figure 1: a model trained on a dataset with a seed, judged, and kept as a file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ebp::data::CurveFamily;
 use ebp::metric::predictive::{Evaluation, cross_entropy, held_out, peak_mass};
 use ebp::process::Process;
 use ebp::rng::Stream;
-use miette::miette;
 use serde::{Deserialize, Serialize};
 
 use super::rivals::Model;
-use crate::density::{Window, points};
 use crate::failure::Failure;
-use crate::picture::heat_map::Panel;
+use ebp::figure::density::{Window, points};
+use ebp::figure::heat_map::Panel;
 
 /// How many elements of a set a model is told.
 pub(super) const CONTEXTS: [usize; 3] = [5, 15, 30];
@@ -123,18 +121,12 @@ impl Cell {
     /// The cell in a file, `None` if there is none. A damaged file counts as none: it is made
     /// again.
     pub(super) fn load(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        ebp::files::read_json(path)
     }
 
     /// Writes a temporary file first, so that a file with the right name is whole.
     pub(super) fn save(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::Failed(miette!("cannot write `{}`: {error}", path.display()))
-        };
-        let text = serde_json::to_vec(self).map_err(|error| failed(&error))?;
-        let temporary = path.with_extension("part");
-        fs::write(&temporary, text).map_err(|error| failed(&error))?;
-        fs::rename(&temporary, path).map_err(|error| failed(&error))
+        Ok(ebp::files::write_json(path, self)?)
     }
 }
 

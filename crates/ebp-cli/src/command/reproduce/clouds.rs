@@ -13,8 +13,9 @@ use crate::command::cloud_model::{
     CloudData, CloudSettings, PriorName, TrainedCloud, standardised_sets,
 };
 use crate::command::train::{TrainingFolder, train_cloud};
-use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
+use ebp::config::Layers;
+use ebp::model::PRESETS;
 
 /// Arguments of all experiments on clouds.
 #[derive(Clone, Debug, Args)]
@@ -155,7 +156,5 @@ impl Subject {
 
 /// Writes a result beside the models, so that a table can be made again.
 pub(super) fn keep_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::Failed(miette::miette!("cannot write JSON: {error}")))?;
-    std::fs::write(path, text).map_err(|error| Failure::cannot("write", path, &error))
+    Ok(ebp::files::write_json(path, value)?)
 }

@@ -23,9 +23,9 @@ use crate::command::train::pictures::{
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
-use crate::picture::save;
 use crate::progress::Progress;
 use crate::threads::start_threads;
+use ebp::figure::save;
 
 /// Steps by which the time of a step is measured, and those before them, which warm up.
 const TIMED_STEPS: u64 = 15;
@@ -291,16 +291,10 @@ struct Plan {
 
 /// What was kept; a damaged file counts as none.
 fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    ebp::files::read_json(path)
 }
 
 /// Writes a temporary file first, so that a file with the right name is whole.
 fn save_json(value: &impl Serialize, path: &Path) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Failed(miette!("cannot write `{}`: {error}", path.display()))
-    };
-    let text = serde_json::to_vec_pretty(value).map_err(|error| failed(&error))?;
-    let temporary = path.with_extension("part");
-    fs::write(&temporary, text).map_err(|error| failed(&error))?;
-    fs::rename(&temporary, path).map_err(|error| failed(&error))
+    Ok(ebp::files::write_json(path, value)?)
 }

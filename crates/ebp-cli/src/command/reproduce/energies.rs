@@ -10,9 +10,9 @@ use super::clouds::{CloudExperiment, keep_json};
 use crate::command::cloud_model::PriorName;
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::histogram::{HistogramPlot, Sample};
-use crate::picture::save;
 use crate::threads::start_threads;
+use ebp::figure::histogram::{HistogramPlot, Sample};
+use ebp::figure::save;
 
 const HELP: &str = "\
 The energy of a cloud is the mean over its points of log Z(θ) − u(x; θ) at the cloud's own θ: its

@@ -18,14 +18,14 @@ use serde::Serialize;
 use super::Figure1Arguments;
 use super::cell::{self, CONTEXTS, Cell};
 use super::rivals::Model;
-use crate::density::points;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
-use crate::picture::heat_map::HeatMap;
-use crate::picture::save;
 use crate::progress;
 use crate::threads::start_threads;
+use ebp::figure::density::points;
+use ebp::figure::heat_map::HeatMap;
+use ebp::figure::save;
 
 /// What is printed as JSON.
 #[derive(Debug, Serialize)]
@@ -301,7 +301,7 @@ fn draw(families: &[CurveFamily], models: &[Model], cells: &[Cell]) -> Result<Rg
             });
             let Some(values) = found.and_then(|cell| cell.picture.clone()) else { continue };
             let title = model.name().to_owned();
-            panels.push(crate::picture::heat_map::Panel {
+            panels.push(ebp::figure::heat_map::Panel {
                 title,
                 values,
                 num_columns,
@@ -322,5 +322,5 @@ fn draw(families: &[CurveFamily], models: &[Model], cells: &[Cell]) -> Result<Rg
         };
         rows.push(figure.draw()?);
     }
-    Ok(crate::picture::stack(&rows, 1))
+    Ok(ebp::figure::stack(&rows, 1))
 }

@@ -13,10 +13,10 @@ use crate::command::encode::class_of;
 use crate::device;
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::confusion::ConfusionPicture;
-use crate::picture::save;
 use crate::progress;
 use crate::threads::start_threads;
+use ebp::figure::confusion::ConfusionPicture;
+use ebp::figure::save;
 
 const HELP: &str = "\
 All sets, training and held-out ones, are encoded; a linear support vector machine (squared hinge, no

@@ -17,12 +17,12 @@ use crate::command::cloud_model::{
     CloudData, CloudSettings, Generation, GenerationRow, TrainedCloud, chamfer, draw_rows,
     generation_table, standardised_sets,
 };
-use crate::config::Layers;
 use crate::device;
 use crate::failure::Failure;
 use crate::output;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
+use ebp::config::Layers;
 
 /// Clouds per row of the contact sheet, and points of those that are drawn for it: more than are
 /// measured, so that a person sees surfaces.

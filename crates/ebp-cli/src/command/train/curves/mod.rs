@@ -21,11 +21,11 @@ use self::outcome::Outcome;
 use self::settings::EvaluationSettings;
 pub(crate) use self::settings::{Settings, preset_settings};
 use super::{TrainArguments, directory};
-use crate::config::Layers;
 use crate::device::{self, Device};
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
+use ebp::config::Layers;
 
 /// Trains and reports.
 pub(super) fn run(

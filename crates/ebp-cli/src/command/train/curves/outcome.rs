@@ -17,11 +17,11 @@ use serde::Serialize;
 
 use super::EvaluationSettings;
 use super::data::{Data, Kind, Table, nats};
-use crate::density::{Window, points};
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::heat_map::HeatMap;
-use crate::picture::save;
+use ebp::figure::density::{Window, points};
+use ebp::figure::heat_map::HeatMap;
+use ebp::figure::save;
 
 /// The most sets and elements of a table that a Gaussian process is fitted to.
 const FITTED_SETS: usize = 20;

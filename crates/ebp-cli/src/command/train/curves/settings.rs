@@ -4,8 +4,9 @@ use ebp::process::EnergyBasedConfig;
 use ebp::train::{TaskConfig, TrainerConfig};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
+use ebp::config::Layers;
+use ebp::model::PRESETS;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

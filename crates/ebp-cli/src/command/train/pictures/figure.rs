@@ -8,8 +8,8 @@ use ebp::rng::Stream;
 
 use super::settings::{EvaluationSettings, FigureColumns};
 use crate::failure::Failure;
-use crate::picture::mosaic::{Mosaic, Row, Thumbnail};
-use crate::picture::save;
+use ebp::figure::mosaic::{Mosaic, Row, Thumbnail};
+use ebp::figure::save;
 
 /// Pictures whose columns stand side by side, and those of a figure with a column per part.
 const DRAWN_ACROSS: usize = 12;

@@ -22,11 +22,11 @@ pub(crate) use self::model::{PictureProcess, Size, TrainedPictures, TrainedProce
 pub(crate) use self::outcome::{Jury, Outcome, Training, score_table};
 pub(crate) use self::settings::{ProcessName, Settings, preset_settings};
 use super::{TrainArguments, directory};
-use crate::config::Layers;
 use crate::device;
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
+use ebp::config::Layers;
 
 /// Pictures and draws of a quick look on the way.
 const LOOK_PICTURES: usize = 16;

@@ -5,8 +5,9 @@ use ebp::process::{DiscreteConfig, EnergyBasedConfig, PosteriorPooling};
 use ebp::train::{PictureTaskConfig, TrainerConfig};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Layers, PRESETS};
 use crate::failure::Failure;
+use ebp::config::Layers;
+use ebp::model::PRESETS;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

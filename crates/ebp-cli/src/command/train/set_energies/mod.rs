@@ -16,11 +16,11 @@ use self::data::Data;
 use self::outcome::{Outcome, compare};
 use self::settings::Settings;
 use super::{TrainArguments, directory};
-use crate::config::Layers;
 use crate::device;
 use crate::failure::Failure;
 use crate::run::{TrainingPlan, run_training};
 use crate::threads::start_threads;
+use ebp::config::Layers;
 
 /// Sets of the quick looks during training.
 const QUICK_SETS: usize = 60;

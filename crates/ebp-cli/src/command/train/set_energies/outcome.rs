@@ -17,10 +17,10 @@ use super::data::Data;
 use super::settings::Settings;
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::contact_sheet::{self, Tile};
-use crate::picture::histogram::{HistogramPlot, Sample};
-use crate::picture::planar_sets::{self, SetRow};
-use crate::picture::save;
+use ebp::figure::contact_sheet::{self, Tile};
+use ebp::figure::histogram::{HistogramPlot, Sample};
+use ebp::figure::planar_sets::{self, SetRow};
+use ebp::figure::save;
 
 /// Sets on each half of the contact sheet, in rows of `COLUMNS`.
 const SHOWN: usize = 16;
@@ -173,7 +173,7 @@ impl Outcome {
             note: format!("overlap {value:.2} ({low:.2} to {high:.2})"),
             scale: 2,
         };
-        save(&plot.draw()?, &folder.join("energies.png"))
+        Ok(save(&plot.draw()?, &folder.join("energies.png"))?)
     }
 
     fn sets(&self) -> RgbImage {

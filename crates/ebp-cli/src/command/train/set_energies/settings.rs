@@ -85,7 +85,8 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Layers, PRESETS};
+    use ebp::config::Layers;
+    use ebp::model::PRESETS;
 
     #[test]
     fn the_presets_are_complete() {

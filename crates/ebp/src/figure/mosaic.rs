@@ -17,14 +17,16 @@ const LEAST_SIDE: f64 = 60.0;
 
 /// One small picture: colours of `[height, width]` pixels.
 #[derive(Clone, Debug)]
-pub(crate) struct Thumbnail {
-    pub(crate) width: usize,
-    pub(crate) pixels: Vec<[u8; 3]>,
+pub struct Thumbnail {
+    /// Columns.
+    pub width: usize,
+    /// Row by row.
+    pub pixels: Vec<[u8; 3]>,
 }
 
 impl Thumbnail {
     /// From levels of 1 or 3 channels.
-    pub(crate) fn new(width: usize, channels: usize, levels: &[u8]) -> Self {
+    pub fn new(width: usize, channels: usize, levels: &[u8]) -> Self {
         let pixels = levels.chunks_exact(channels.max(1)).map(|pixel| match *pixel {
             [red, green, blue] => [red, green, blue],
             _ => [pixel[0]; 3],
@@ -33,7 +35,7 @@ impl Thumbnail {
     }
 
     /// Numbers as colours, from 0 to the largest.
-    pub(crate) fn heat(width: usize, numbers: &[f64]) -> Self {
+    pub fn heat(width: usize, numbers: &[f64]) -> Self {
         let largest = numbers.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let pixels = numbers.iter().map(|number| viridis(number / largest).0);
         Self { width, pixels: pixels.collect() }
@@ -44,7 +46,7 @@ impl Thumbnail {
     }
 
     /// The picture itself.
-    pub(crate) fn image(&self) -> RgbImage {
+    pub fn image(&self) -> RgbImage {
         RgbImage::from_fn(self.width as u32, self.height() as u32, |x, y| {
             Rgb(self.pixels[y as usize * self.width + x as usize])
         })
@@ -53,19 +55,23 @@ impl Thumbnail {
 
 /// Pictures side by side, with what they are.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
-    pub(crate) label: String,
-    pub(crate) pictures: Vec<Thumbnail>,
+pub struct Row {
+    /// The word beside them.
+    pub label: String,
+    /// The pictures.
+    pub pictures: Vec<Thumbnail>,
 }
 
 /// Groups of rows below each other; a title above each group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mosaic {
-    pub(crate) groups: Vec<(String, Vec<Row>)>,
+pub struct Mosaic {
+    /// Title and rows of each.
+    pub groups: Vec<(String, Vec<Row>)>,
 }
 
 impl Mosaic {
-    pub(crate) fn draw(&self) -> RgbImage {
+    /// Draws the figure.
+    pub fn draw(&self) -> RgbImage {
         let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
         let first = rows().find_map(|row| row.pictures.first());
         let (columns, lines) = first.map_or((1, 1), |picture| (picture.width, picture.height()));

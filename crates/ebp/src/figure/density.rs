@@ -1,9 +1,9 @@
 //! Predictive densities on grids, for pictures.
 
-use ebp::IndexedSet;
-use ebp::process::Predictive;
+use crate::process::Predictive;
+use crate::{IndexedSet, Result};
 
-use crate::picture::heat_map::Panel;
+use crate::figure::heat_map::Panel;
 
 /// Cells along the location and the value of a picture.
 const NUM_COLUMNS: usize = 120;
@@ -11,9 +11,11 @@ const NUM_ROWS: usize = 140;
 
 /// The rectangle of a picture.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    pub(crate) locations: (f64, f64),
-    pub(crate) values: (f64, f64),
+pub struct Window {
+    /// From left to right.
+    pub locations: (f64, f64),
+    /// From bottom to top.
+    pub values: (f64, f64),
 }
 
 impl Window {
@@ -29,7 +31,7 @@ impl Window {
     }
 
     /// A panel of any density p(x | t).
-    pub(crate) fn panel(
+    pub fn panel(
         self,
         title: &str,
         points: Vec<[f64; 2]>,
@@ -40,12 +42,16 @@ impl Window {
     }
 
     /// A panel of what a process predicts.
-    pub(crate) fn predicted(
+    ///
+    /// # Errors
+    ///
+    /// Whatever the process says.
+    pub fn predicted(
         self,
         title: &str,
         points: Vec<[f64; 2]>,
         predictive: &dyn Predictive,
-    ) -> ebp::Result<Panel> {
+    ) -> Result<Panel> {
         let (locations, values): (Vec<f64>, Vec<f64>) = self.cells().unzip();
         let answers = predictive.log_density(&IndexedSet::new(1, 1, locations, values)?)?;
         let values = answers.iter().map(|answer| answer.value.exp()).collect();
@@ -54,6 +60,6 @@ impl Window {
 }
 
 /// The elements of a set as points of a picture.
-pub(crate) fn points(set: &IndexedSet) -> Vec<[f64; 2]> {
+pub fn points(set: &IndexedSet) -> Vec<[f64; 2]> {
     set.locations().iter().zip(set.values()).map(|(&t, &x)| [t, x]).collect()
 }

@@ -1,51 +1,50 @@
-//! Pictures: heat maps of densities and plots of curves, drawn pixel by pixel.
+//! Figures: heat maps of densities, plots of curves and sheets of clouds, drawn pixel by pixel.
 //!
-//! [`heat_map`] and [`line_plot`] place panels on a [`canvas`], which knows lines, points and
-//! text; [`axis`] chooses the ticks, [`colour`] the colours and [`font`] the letters. All sizes
-//! are in points of a page at scale 1; a figure of scale 2 has twice as many pixels each way.
+//! [`heat_map`] and [`line_plot`] place panels on a canvas, which knows lines, points and text;
+//! `axis` chooses the ticks, `colour` the colours and `font` the letters. All sizes are in points
+//! of a page at scale 1; a figure of scale 2 has twice as many pixels each way.
 
 mod axis;
 mod canvas;
 mod colour;
-pub(crate) mod confusion;
-pub(crate) mod contact_sheet;
+pub mod confusion;
+pub mod contact_sheet;
+pub mod density;
 mod font;
 mod frame;
-pub(crate) mod heat_map;
-pub(crate) mod histogram;
-pub(crate) mod line_plot;
-pub(crate) mod mosaic;
-pub(crate) mod planar_sets;
+pub mod heat_map;
+pub mod histogram;
+pub mod line_plot;
+pub mod mosaic;
+pub mod planar_sets;
 
-use std::fs;
 use std::path::Path;
 
 use image::imageops::replace;
 use image::{ImageFormat, Rgb, RgbImage};
-use miette::miette;
 
-use crate::failure::Failure;
+use crate::files::create_folder;
+use crate::{Error, Result};
 
-pub(crate) use self::axis::Scale;
+pub use self::axis::Scale;
 
 /// Writes a figure as a PNG file, with the folder it goes to.
-pub(crate) fn save(figure: &RgbImage, path: &Path) -> Result<(), Failure> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| {
-            Failure::Failed(miette!("cannot create `{}`: {error}", folder.display()))
-        })?;
+///
+/// # Errors
+///
+/// [`Error::Io`] or [`Error::Failed`] if it cannot be written.
+pub fn save(figure: &RgbImage, path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        create_folder(folder)?;
     }
     figure.save_with_format(path, ImageFormat::Png).map_err(|error| {
-        Failure::Failed(miette!(
-            help = "is there room on the disk?",
-            "cannot write `{}`: {error}",
-            path.display()
-        ))
+        Error::failed(format!("cannot write `{}`: {error}", path.display()))
+            .with_help("is there room on the disk?")
     })
 }
 
 /// Pictures side by side in rows of `per_row`, and the rows below each other.
-pub(crate) fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
+pub fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
     let rows: Vec<&[RgbImage]> = pictures.chunks(per_row.max(1)).collect();
     let cell = pictures.iter().map(RgbImage::width).max().unwrap_or(1);
     let height_of = |row: &[RgbImage]| row.iter().map(RgbImage::height).max().unwrap_or(0);

@@ -14,15 +14,15 @@ const RADIUS: f64 = 2.2;
 
 /// A named row of sets.
 #[derive(Clone, Debug)]
-pub(crate) struct SetRow {
+pub struct SetRow {
     /// What stands before it.
-    pub(crate) name: String,
+    pub name: String,
     /// The sets, each `[n, 2]`, flat.
-    pub(crate) sets: Vec<Vec<f32>>,
+    pub sets: Vec<Vec<f32>>,
 }
 
 /// Draws the rows below each other; points beyond the range of the first row are left out.
-pub(crate) fn draw(rows: &[SetRow], scale: u32) -> RgbImage {
+pub fn draw(rows: &[SetRow], scale: u32) -> RgbImage {
     let names = rows.iter().map(|row| text_width(&row.name, LABEL_SIZE)).fold(0.0, f64::max);
     let left = OUTER_MARGIN + names + SPACE;
     let num_columns = rows.iter().map(|row| row.sets.len()).max().unwrap_or(0).max(1);
@@ -56,12 +56,12 @@ pub(crate) fn draw(rows: &[SetRow], scale: u32) -> RgbImage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::save;
+    use crate::figure::save;
 
     #[test]
     fn sets_are_drawn_in_their_colours() {
-        let stream = ebp::rng::Stream::new(1, "rings");
-        let ring = |number| ebp::data::PlanarFamily::Rings.draw(stream, number, 16);
+        let stream = crate::rng::Stream::new(1, "rings");
+        let ring = |number| crate::data::PlanarFamily::Rings.draw(stream, number, 16);
         let rows: Vec<SetRow> = ["held-out", "generated"]
             .into_iter()
             .zip([0, 4])

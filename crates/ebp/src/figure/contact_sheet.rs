@@ -25,7 +25,8 @@ const TURN: f64 = -0.72;
 const TIP: f64 = 0.36;
 
 /// One cell: points `[n, dim]`, or pixels of a picture.
-pub(crate) enum Tile<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Tile<'a> {
     /// A cloud of two or three dimensions; further ones are left out.
     Cloud {
         /// All points.
@@ -45,7 +46,7 @@ pub(crate) enum Tile<'a> {
 }
 
 /// Draws the tiles row by row.
-pub(crate) fn draw(tiles: &[Tile<'_>], columns: u32) -> RgbImage {
+pub fn draw(tiles: &[Tile<'_>], columns: u32) -> RgbImage {
     let columns = columns.max(1);
     let rows = (tiles.len() as u32).div_ceil(columns).max(1);
     let side = |cells: u32| cells * (CELL + GAP) + GAP;
@@ -61,6 +62,18 @@ pub(crate) fn draw(tiles: &[Tile<'_>], columns: u32) -> RgbImage {
         }
     }
     sheet
+}
+
+/// Rows of clouds `[n, dim]` below each other; shorter rows leave cells empty.
+pub fn draw_rows(rows: &[&[Vec<f32>]], dim: usize) -> RgbImage {
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or(1).max(1);
+    let tile = |row: &&[Vec<f32>], column: usize| -> Vec<f32> {
+        row.get(column).cloned().unwrap_or_default()
+    };
+    let clouds: Vec<Vec<f32>> =
+        rows.iter().flat_map(|row| (0..columns).map(move |column| tile(row, column))).collect();
+    let tiles: Vec<Tile> = clouds.iter().map(|points| Tile::Cloud { points, dim }).collect();
+    draw(&tiles, columns as u32)
 }
 
 fn cloud(sheet: &mut RgbImage, corner: [u32; 2], points: &[f32], dim: usize) {

@@ -12,22 +12,25 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::{Error, Result};
 
 /// Begins the name of what is being written.
-pub(super) const WRITING: &str = ".writing-";
+pub(crate) const WRITING: &str = ".writing-";
 /// Begins the name of what is being removed.
-pub(super) const REMOVING: &str = ".removing-";
+pub(crate) const REMOVING: &str = ".removing-";
 
 /// Writes a new file and waits until it is on the disk.
-pub(super) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = File::create(path).map_err(Error::io("create", path))?;
     file.write_all(bytes).map_err(Error::io("write", path))?;
     file.sync_all().map_err(Error::io("write", path))
 }
 
 /// Waits until the names in `folder` are on the disk.
-pub(super) fn sync_folder(folder: &Path) -> Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     // Only Unix opens folders; elsewhere a rename is as durable as the system makes it.
     if cfg!(unix) {
         let handle = File::open(folder).map_err(Error::io("open", folder))?;
@@ -44,12 +47,42 @@ pub(crate) fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> Result<()
     sync_folder(folder)
 }
 
-pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
+/// Writes `value` as indented JSON in place of what the file held, and the folder it goes to.
+///
+/// # Errors
+///
+/// [`Error::Io`] if it cannot be written, [`Error::InvalidValue`] if JSON cannot hold it.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::invalid("value", "content that JSON can hold", error))?;
+    text.push(b'\n');
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Error::invalid("path", "that of a file", path.display()))?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    create_folder(folder)?;
+    replace_file(folder, name, &text)
+}
+
+/// What [`write_json`] wrote; `None` if there is no such file or it holds something else, so that
+/// what is damaged is made again.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Creates a folder and those above it; one that is there is left alone.
+pub(crate) fn create_folder(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).map_err(Error::io("create", folder))
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(Error::io("write", to))
 }
 
 /// Removes the folder `name` of `folder`, which at no time is there in part. Absence is no error.
-pub(super) fn remove_folder(folder: &Path, name: &str) -> Result<()> {
+pub(crate) fn remove_folder(folder: &Path, name: &str) -> Result<()> {
     let (path, doomed) = (folder.join(name), folder.join(format!("{REMOVING}{name}")));
     match fs::rename(&path, &doomed) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -86,4 +119,21 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_comes_back_and_damage_counts_as_absence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/numbers.json");
+        assert_eq!(read_json::<Vec<f64>>(&path), None);
+        write_json(&path, &vec![0.1 + 0.2, -1.0]).unwrap();
+        assert_eq!(read_json::<Vec<f64>>(&path), Some(vec![0.1 + 0.2, -1.0]));
+        assert_eq!(entries(path.parent().unwrap()).unwrap(), ["numbers.json"]);
+        fs::write(&path, "[0.3, ").unwrap();
+        assert_eq!(read_json::<Vec<f64>>(&path), None);
+    }
 }

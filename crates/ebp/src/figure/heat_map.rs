@@ -1,9 +1,8 @@
 //! Heat maps: densities over two axes, several panels with one scale of colours.
 
 use image::RgbImage;
-use miette::miette;
 
-use crate::failure::Failure;
+use crate::{Error, Result};
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
@@ -18,44 +17,50 @@ const DOT_RADIUS: f64 = 1.9;
 
 /// One density on a grid.
 #[derive(Clone, Debug)]
-pub(crate) struct Panel {
+pub struct Panel {
     /// What stands above it.
-    pub(crate) title: String,
+    pub title: String,
     /// `[rows, columns]`, row-major: rows along y from the lowest, columns along x from the left,
     /// each number at the middle of its cell. What is not finite is shown as 0.
-    pub(crate) values: Vec<f64>,
+    pub values: Vec<f64>,
     /// Cells along x.
-    pub(crate) num_columns: usize,
+    pub num_columns: usize,
     /// Points drawn over the density, as (x, y).
-    pub(crate) points: Vec<[f64; 2]>,
+    pub points: Vec<[f64; 2]>,
 }
 
 /// A figure of panels over the same axes.
 #[derive(Clone, Debug)]
-pub(crate) struct HeatMap {
+pub struct HeatMap {
     /// What stands above all panels; may be empty.
-    pub(crate) title: String,
+    pub title: String,
     /// The panels, left to right and top to bottom.
-    pub(crate) panels: Vec<Panel>,
+    pub panels: Vec<Panel>,
     /// How many of them stand side by side.
-    pub(crate) panels_per_row: usize,
+    pub panels_per_row: usize,
     /// The range of the x axis.
-    pub(crate) x_range: (f64, f64),
+    pub x_range: (f64, f64),
     /// The range of the y axis.
-    pub(crate) y_range: (f64, f64),
-    /// What the axes and the colours mean.
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
-    pub(crate) value_label: String,
+    pub y_range: (f64, f64),
+    /// What the x axis means.
+    pub x_label: String,
+    /// What the y axis means.
+    pub y_label: String,
+    /// What the colours mean.
+    pub value_label: String,
     /// The number at the bright end of the colours; `None`: the largest of all panels.
-    pub(crate) brightest: Option<f64>,
+    pub brightest: Option<f64>,
     /// Pixels per point; 2 is good for screens, 4 for print.
-    pub(crate) scale: u32,
+    pub scale: u32,
 }
 
 impl HeatMap {
     /// Draws the figure.
-    pub(crate) fn draw(&self) -> Result<RgbImage, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`](crate::Error::Failed) if there is nothing to draw or a panel has the wrong size.
+    pub fn draw(&self) -> Result<RgbImage> {
         self.check()?;
         let x = Axis::new(self.x_range.0, self.x_range.1, Scale::Linear, 5);
         let y = Axis::new(self.y_range.0, self.y_range.1, Scale::Linear, 5);
@@ -120,16 +125,16 @@ impl HeatMap {
         Ok(canvas.into_image())
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<()> {
         if self.panels.is_empty() {
-            return Err(Failure::Failed(miette!("a heat map needs at least one panel")));
+            return Err(Error::failed("a heat map needs at least one panel"));
         }
         for panel in &self.panels {
             let is_whole = panel.num_columns > 0
                 && !panel.values.is_empty()
                 && panel.values.len().is_multiple_of(panel.num_columns);
             if !is_whole {
-                return Err(Failure::Failed(miette!(
+                return Err(Error::failed(format!(
                     "panel `{}` must have whole rows of {} numbers, found {}",
                     panel.title,
                     panel.num_columns,
@@ -207,9 +212,9 @@ fn neighbours(place: f64, count: usize) -> (usize, usize, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::save;
-    use ebp::data::CurveFamily;
-    use ebp::rng::Stream;
+    use crate::data::CurveFamily;
+    use crate::figure::save;
+    use crate::rng::Stream;
 
     fn panel(family: CurveFamily, number: u64) -> Panel {
         let drawn = family.draw(Stream::new(1, "picture"), number, 30).expect("a set");

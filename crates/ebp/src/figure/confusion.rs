@@ -3,7 +3,7 @@
 //! A cell is the darker the larger its share of its row. The colours stay light enough for the
 //! numbers to be read. To the right of a row stands the share that was found.
 
-use ebp::metric::classify::Confusion;
+use crate::metric::classify::Confusion;
 use image::{Rgb, RgbImage};
 
 use super::canvas::{Anchor, Area, Canvas};
@@ -19,20 +19,21 @@ const MATRIX: f64 = 360.0;
 const DARKEST: f64 = 0.62;
 
 /// What is drawn.
-pub(crate) struct ConfusionPicture<'a> {
+#[derive(Clone, Debug)]
+pub struct ConfusionPicture<'a> {
     /// What stands above it.
-    pub(crate) title: String,
+    pub title: String,
     /// The names of the classes.
-    pub(crate) names: &'a [String],
+    pub names: &'a [String],
     /// The counts.
-    pub(crate) confusion: &'a Confusion,
+    pub confusion: &'a Confusion,
     /// Pixels per point.
-    pub(crate) scale: u32,
+    pub scale: u32,
 }
 
 impl ConfusionPicture<'_> {
     /// Draws it.
-    pub(crate) fn draw(&self) -> RgbImage {
+    pub fn draw(&self) -> RgbImage {
         let num_classes = self.names.len().max(1);
         let cell = (MATRIX / num_classes as f64).clamp(SMALLEST_CELL, LARGEST_CELL);
         let side = cell * num_classes as f64;
@@ -118,7 +119,7 @@ fn tinted(full: Rgb<u8>, share: f64) -> Rgb<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::save;
+    use crate::figure::save;
 
     #[test]
     fn a_matrix_is_drawn_with_a_blank_edge() {

@@ -1,21 +1,17 @@
-//! Settings in layers: a preset, then a file, then `--set key=value`, each over the one before.
+//! Settings in layers: a preset, then a file, then `key=value`, each over the one before.
 //!
-//! The settings of a command are a struct with `#[serde(default, deny_unknown_fields)]`. A key
+//! Settings are a struct with `#[serde(default, deny_unknown_fields)]`. A key
 //! that it does not have is an error that names the nearest one it does have, in whichever layer
 //! it stands. What comes out is the struct and its full text, which is what a run keeps.
 
 use std::fs;
 use std::path::PathBuf;
 
-use miette::{Report, miette};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::failure::Failure;
-
-/// Name and text of every file of `configs/`, sorted by name.
-pub const PRESETS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/presets.rs"));
+use crate::{Error, Result};
 
 /// Where settings come from, lowest first; the struct's defaults lie below all.
 #[derive(Clone, Debug, Default)]
@@ -44,27 +40,29 @@ impl Layers<'_> {
     ///
     /// # Errors
     ///
-    /// [`Failure::Usage`] naming the layer, the key, and what is wrong with it.
-    pub fn resolve<C>(&self) -> Result<Resolved<C>, Failure>
+    /// [`Error::Refused`] naming the layer, the key, and what is wrong with it.
+    pub fn resolve<C>(&self) -> Result<Resolved<C>>
     where
         C: DeserializeOwned + Serialize + Default,
     {
-        self.merge().map_err(Failure::Usage)
+        let config: C = self.merge(self.layers()?)?;
+        let text = text_of(&config)?;
+        Ok(Resolved { config, text })
     }
 
     /// The setting `kind`, which says whose settings these are; `None` if no layer has it.
     ///
     /// # Errors
     ///
-    /// [`Failure::Usage`] if a layer cannot be read, or its `kind` is no text.
-    pub fn kind(&self) -> Result<Option<String>, Failure> {
+    /// As [`resolve`](Self::resolve); [`Error::Refused`] if a `kind` is no text.
+    pub fn kind(&self) -> Result<Option<String>> {
         let mut kind = None;
-        for (source, layer) in self.layers().map_err(Failure::Usage)? {
+        for (source, layer) in self.layers()? {
             match layer.get("kind") {
                 None => {}
                 Some(Value::String(found)) => kind = Some(found.clone()),
                 Some(found) => {
-                    return Err(Failure::Usage(miette!(
+                    return Err(Error::refused(format!(
                         "{source}: `kind` must be text, found {found}"
                     )));
                 }
@@ -73,32 +71,42 @@ impl Layers<'_> {
         Ok(kind)
     }
 
-    fn merge<C>(&self) -> Result<Resolved<C>, Report>
+    /// As [`resolve`](Self::resolve), without the setting `kind` that [`kind`](Self::kind) reads.
+    pub(crate) fn resolve_kind<C>(&self) -> Result<C>
     where
         C: DeserializeOwned + Serialize + Default,
     {
-        let defaults = Table::try_from(C::default())
-            .map_err(|error| miette!("the default settings cannot be written: {error}"))?;
+        let mut layers = self.layers()?;
+        layers.iter_mut().for_each(|(_, layer)| drop(layer.remove("kind")));
+        self.merge(layers)
+    }
+
+    fn merge<C>(&self, layers: Vec<(String, Table)>) -> Result<C>
+    where
+        C: DeserializeOwned + Serialize + Default,
+    {
+        let defaults = Table::try_from(C::default()).map_err(|error| {
+            Error::failed(format!("the default settings cannot be written: {error}"))
+        })?;
         let mut table = defaults.clone();
         let mut config = C::default();
-        for (source, layer) in self.layers()? {
+        for (source, layer) in layers {
             overlay(&mut table, layer);
             // After every layer, so that an error names the one that brought it.
-            config = read(&table, &defaults).map_err(|problem| problem.report(&source))?;
+            config = read(&table, &defaults, &source)?;
         }
-        let text = toml::to_string_pretty(&config)
-            .map_err(|error| miette!("the settings cannot be written: {error}"))?;
-        Ok(Resolved { config, text })
+        Ok(config)
     }
 
     /// Every layer with the words for where it comes from.
-    fn layers(&self) -> Result<Vec<(String, Table)>, Report> {
+    fn layers(&self) -> Result<Vec<(String, Table)>> {
         let mut layers = Vec::new();
         if let Some(name) = &self.preset {
             let (_, text) =
                 self.presets.iter().find(|(known, _)| known == name).ok_or_else(|| {
                     let known: Vec<_> = self.presets.iter().map(|(known, _)| *known).collect();
-                    miette!(help = suggestion(name, &known), "there is no preset `{name}`")
+                    Error::refused(format!("there is no preset `{name}`"))
+                        .with_help(suggestion(name, &known))
                 })?;
             let source = format!("preset `{name}`");
             layers.push((source.clone(), parse(text, &source)?));
@@ -106,7 +114,8 @@ impl Layers<'_> {
         if let Some(path) = &self.file {
             let source = format!("`{}`", path.display());
             let text = fs::read_to_string(path).map_err(|error| {
-                miette!(help = "is the path right?", "cannot read {source}: {error}")
+                Error::refused(format!("cannot read {source}: {error}"))
+                    .with_help("is the path right?")
             })?;
             layers.push((source.clone(), parse(&text, &source)?));
         }
@@ -121,11 +130,10 @@ impl Layers<'_> {
 ///
 /// # Errors
 ///
-/// [`Failure::Failed`] if a text is not TOML.
-pub fn differing_keys(before: &str, after: &str) -> Result<Vec<String>, Failure> {
-    let leaves = |text: &str| -> Result<Vec<(String, Value)>, Failure> {
-        let table = parse(text, "the saved configuration").map_err(Failure::Failed)?;
-        Ok(leaves(&table))
+/// [`Error::Refused`] if a text is not TOML.
+pub fn differing_keys(before: &str, after: &str) -> Result<Vec<String>> {
+    let leaves = |text: &str| -> Result<Vec<(String, Value)>> {
+        Ok(leaves(&parse(text, "the saved configuration")?))
     };
     let (before, after) = (leaves(before)?, leaves(after)?);
     let only_in = |some: &[(String, Value)], others: &[(String, Value)]| -> Vec<String> {
@@ -137,30 +145,13 @@ pub fn differing_keys(before: &str, after: &str) -> Result<Vec<String>, Failure>
     Ok(keys)
 }
 
-/// What is wrong with a key.
-#[derive(Debug)]
-struct Problem {
-    message: String,
-    help: Option<String>,
-}
-
-impl Problem {
-    fn report(self, source: &str) -> Report {
-        let Self { message, help } = self;
-        match help {
-            Some(help) => miette!(help = help, "{source}: {message}"),
-            None => miette!("{source}: {message}"),
-        }
-    }
-}
-
-fn read<C: DeserializeOwned>(table: &Table, defaults: &Table) -> Result<C, Problem> {
+fn read<C: DeserializeOwned>(table: &Table, defaults: &Table, source: &str) -> Result<C> {
     serde_path_to_error::deserialize(Value::Table(table.clone())).map_err(|error| {
         let path = error.path().to_string();
         let reason = error.inner().to_string();
         let reason = reason.trim();
         let Some(unknown) = reason.strip_prefix("unknown field `") else {
-            return Problem { message: format!("`{path}`: {reason}"), help: None };
+            return Error::refused(format!("{source}: `{path}`: {reason}"));
         };
         // serde: unknown field `a`, expected one of `b`, `c`
         let mut words = unknown.split('`');
@@ -182,12 +173,12 @@ fn read<C: DeserializeOwned>(table: &Table, defaults: &Table) -> Result<C, Probl
             Some(leaf) => format!("did you mean `{leaf}`?"),
             None => suggestion(&full(key), &known),
         };
-        Problem { message: format!("there is no setting `{}`", full(key)), help: Some(help) }
+        Error::refused(format!("{source}: there is no setting `{}`", full(key))).with_help(help)
     })
 }
 
 /// The nearest of the known names, or all if none is near.
-fn suggestion(name: &str, known: &[&str]) -> String {
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     let distance = |known: &&&str| strsim::damerau_levenshtein(name, known);
     match known.iter().min_by_key(distance) {
         None => "there are none".into(),
@@ -199,17 +190,22 @@ fn suggestion(name: &str, known: &[&str]) -> String {
     }
 }
 
-fn parse(text: &str, source: &str) -> Result<Table, Report> {
-    text.parse().map_err(|error: toml::de::Error| miette!("{source} is not TOML: {error}"))
+fn parse(text: &str, source: &str) -> Result<Table> {
+    text.parse()
+        .map_err(|error: toml::de::Error| Error::refused(format!("{source} is not TOML: {error}")))
+}
+
+/// Settings as TOML.
+pub(crate) fn text_of(settings: &impl Serialize) -> Result<String> {
+    toml::to_string_pretty(settings)
+        .map_err(|error| Error::failed(format!("the settings cannot be written: {error}")))
 }
 
 /// `a.b=value` as the table `{ a: { b: value } }`.
-fn parse_assignment(assignment: &str) -> Result<Table, Report> {
+fn parse_assignment(assignment: &str) -> Result<Table> {
     let wrong = |reason: &str| {
-        miette!(
-            help = "such as `--set train.num_steps=500`; text with spaces needs quotes",
-            "`--set {assignment}` {reason}"
-        )
+        Error::refused(format!("`--set {assignment}` {reason}"))
+            .with_help("such as `--set train.num_steps=500`; text with spaces needs quotes")
     };
     let (key, value) = assignment.split_once('=').ok_or_else(|| wrong("has no `=`"))?;
     let words: Vec<_> = key.trim().split('.').map(str::trim).collect();

@@ -1,9 +1,9 @@
 //! Settings in layers: what wins, what is refused, and what the refusal says.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
+use ebp::Error;
+use ebp::config::{Layers, Resolved, differing_keys};
 use ebp::train::{OnDivergence, TrainerConfig};
-use ebp_cli::Failure;
-use ebp_cli::config::{Layers, PRESETS, Resolved, differing_keys};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl Default for Model {
 const TEST_PRESETS: [(&str, &str); 2] =
     [("sine", "seed = 5\nname = \"sine\"\n[model]\nlearning_rate = 0.5\n"), ("wrong", "sed = 5\n")];
 
-fn resolve(preset: Option<&str>, assignments: &[&str]) -> Result<Resolved<Config>, Failure> {
+fn resolve(preset: Option<&str>, assignments: &[&str]) -> Result<Resolved<Config>, Error> {
     Layers {
         presets: &TEST_PRESETS,
         preset: preset.map(Into::into),
@@ -57,11 +57,8 @@ fn resolve(preset: Option<&str>, assignments: &[&str]) -> Result<Resolved<Config
 /// The message of a usage error with its help.
 fn refusal(preset: Option<&str>, assignments: &[&str]) -> String {
     match resolve(preset, assignments) {
-        Err(Failure::Usage(report)) => {
-            format!(
-                "{report} | {}",
-                report.help().map_or_else(String::new, |help| help.to_string())
-            )
+        Err(Error::Refused { message, help }) => {
+            format!("{message} | {}", help.unwrap_or_default())
         }
         other => panic!("{other:?}"),
     }
@@ -146,15 +143,8 @@ fn missing_presets_and_files_are_named() {
     let message = refusal(Some("sin"), &[]);
     assert_eq!(message, "there is no preset `sin` | did you mean `sine`?");
     let layers = Layers { file: Some("no/such.toml".into()), ..Layers::default() };
-    let Err(Failure::Usage(report)) = layers.resolve::<Config>() else { panic!("no error") };
-    assert!(report.to_string().starts_with("cannot read `no/such.toml`"), "{report}");
-}
-
-#[test]
-fn embedded_presets_are_toml() {
-    for (name, text) in PRESETS {
-        assert!(text.parse::<toml::Table>().is_ok(), "{name}");
-    }
+    let Err(error @ Error::Refused { .. }) = layers.resolve::<Config>() else { panic!("no error") };
+    assert!(error.to_string().starts_with("cannot read `no/such.toml`"), "{error}");
 }
 
 #[test]

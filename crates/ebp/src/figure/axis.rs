@@ -2,7 +2,7 @@
 
 /// How numbers are laid out along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Evenly.
     Linear,
     /// By their logarithms; only positive numbers are shown.

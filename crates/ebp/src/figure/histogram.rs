@@ -1,10 +1,10 @@
 //! Overlapping histograms: which numbers two or three samples take, such as the energies of held-out
 //! sets, of generated ones and of noise.
 
-use ebp::metric::overlap::Bins;
+use crate::metric::overlap::Bins;
 use image::{Rgb, RgbImage};
 
-use crate::failure::Failure;
+use crate::Result;
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
@@ -25,31 +25,35 @@ const MOST_BINS: f64 = 60.0;
 
 /// A named sample.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// What the legend calls it.
-    pub(crate) name: String,
+    pub name: String,
     /// Its numbers; at least two, all finite.
-    pub(crate) values: Vec<f64>,
+    pub values: Vec<f64>,
 }
 
 /// A figure of histograms over one axis.
 #[derive(Clone, Debug)]
-pub(crate) struct HistogramPlot {
+pub struct HistogramPlot {
     /// What stands above it; may be empty.
-    pub(crate) title: String,
+    pub title: String,
     /// The samples, those behind first.
-    pub(crate) samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
     /// What the numbers are.
-    pub(crate) x_label: String,
+    pub x_label: String,
     /// A line below the legend, such as the overlap; may be empty.
-    pub(crate) note: String,
+    pub note: String,
     /// Pixels per point; 2 is good for screens, 4 for print.
-    pub(crate) scale: u32,
+    pub scale: u32,
 }
 
 impl HistogramPlot {
     /// Draws the figure: shares of each sample per cell, as densities.
-    pub(crate) fn draw(&self) -> Result<RgbImage, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`](crate::Error::Failed) if there is nothing to draw or a panel has the wrong size.
+    pub fn draw(&self) -> Result<RgbImage> {
         let samples: Vec<&[f64]> = self.samples.iter().map(|s| s.values.as_slice()).collect();
         let bins = thinned(Bins::shared(&samples)?);
         let heights: Vec<Vec<f64>> = samples
@@ -149,10 +153,10 @@ fn mixed(below: Rgb<u8>, colour: Rgb<u8>) -> Rgb<u8> {
 
 #[cfg(test)]
 mod tests {
-    use ebp::rng::Stream;
+    use crate::rng::Stream;
 
     use super::*;
-    use crate::picture::save;
+    use crate::figure::save;
 
     fn sample(name: &str, mean: f64, std_dev: f64) -> Sample {
         let mut numbers = vec![0.0_f32; 400];

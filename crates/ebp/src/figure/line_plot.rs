@@ -1,9 +1,8 @@
 //! Line plots: several named series over one axis, such as losses over steps.
 
 use image::RgbImage;
-use miette::miette;
 
-use crate::failure::Failure;
+use crate::{Error, Result};
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
@@ -20,36 +19,42 @@ const LEGEND_ROW: f64 = 13.0;
 
 /// A named curve.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// What the legend calls it.
-    pub(crate) name: String,
+    pub name: String,
     /// (x, y) in the order of drawing. The line breaks where one is not finite, or not positive
     /// on a logarithmic axis.
-    pub(crate) points: Vec<[f64; 2]>,
+    pub points: Vec<[f64; 2]>,
 }
 
 /// A figure of curves.
 #[derive(Clone, Debug)]
-pub(crate) struct LinePlot {
+pub struct LinePlot {
     /// What stands above it; may be empty.
-    pub(crate) title: String,
+    pub title: String,
     /// The curves, in the order of the legend.
-    pub(crate) series: Vec<Series>,
-    /// What the axes mean.
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
-    /// How the axes are laid out.
-    pub(crate) x_scale: Scale,
-    pub(crate) y_scale: Scale,
+    pub series: Vec<Series>,
+    /// What the x axis means.
+    pub x_label: String,
+    /// What the y axis means.
+    pub y_label: String,
+    /// How the x axis is laid out.
+    pub x_scale: Scale,
+    /// How the y axis is laid out.
+    pub y_scale: Scale,
     /// Pixels per point; 2 is good for screens, 4 for print.
-    pub(crate) scale: u32,
+    pub scale: u32,
 }
 
 impl LinePlot {
     /// Draws the figure.
-    pub(crate) fn draw(&self) -> Result<RgbImage, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`](crate::Error::Failed) if there is nothing to draw or a panel has the wrong size.
+    pub fn draw(&self) -> Result<RgbImage> {
         if self.series.is_empty() {
-            return Err(Failure::Failed(miette!("a plot needs at least one series")));
+            return Err(Error::failed("a plot needs at least one series"));
         }
         let x = self.axis(0, self.x_scale);
         let y = self.axis(1, self.y_scale);
@@ -140,7 +145,7 @@ impl LinePlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::save;
+    use crate::figure::save;
 
     fn series(name: &str, curve: impl Fn(f64) -> f64) -> Series {
         let points = (0..=200).map(|k| [f64::from(10 * k), curve(f64::from(k))]).collect();

@@ -1,0 +1,5 @@
+//! What a user holds.
+
+mod presets;
+
+pub use self::presets::PRESETS;
