@@ -245,6 +245,12 @@ fn overlay(table: &mut Table, layer: Table) {
     }
 }
 
+/// The value of one dotted key of a text of settings, as TOML.
+pub(crate) fn leaf(text: &str, key: &str) -> Result<Option<String>> {
+    let found = leaves(&parse(text, "the saved configuration")?);
+    Ok(found.into_iter().find(|(known, _)| known == key).map(|(_, value)| value.to_string()))
+}
+
 /// Every value that is not a table, by dotted key.
 fn leaves(table: &Table) -> Vec<(String, Value)> {
     let mut out = Vec::new();

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod data;
 pub mod error;
+pub mod experiment;
 pub mod figure;
 pub mod files;
 pub mod kernel;

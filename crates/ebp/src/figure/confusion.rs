@@ -3,12 +3,12 @@
 //! A cell is the darker the larger its share of its row. The colours stay light enough for the
 //! numbers to be read. To the right of a row stands the share that was found.
 
-use crate::metric::classify::Confusion;
 use image::{Rgb, RgbImage};
 
 use super::canvas::{Anchor, Area, Canvas};
 use super::colour::{self, GRID, INK, WHITE};
 use super::frame::{LABEL_SIZE, SPACE, TITLE_SIZE, fitted_size, text_width};
+use crate::metric::classify::Confusion;
 
 const OUTER_MARGIN: f64 = 10.0;
 /// Sides of a cell: wide enough for four digits, less where there are many classes.

@@ -1,9 +1,8 @@
 //! Predictive densities on grids, for pictures.
 
+use crate::figure::heat_map::Panel;
 use crate::process::Predictive;
 use crate::{IndexedSet, Result};
-
-use crate::figure::heat_map::Panel;
 
 /// Cells along the location and the value of a picture.
 const NUM_COLUMNS: usize = 120;

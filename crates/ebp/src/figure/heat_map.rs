@@ -2,12 +2,11 @@
 
 use image::RgbImage;
 
-use crate::{Error, Result};
-
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
 use super::colour::{self, WHITE};
 use super::frame::{Frame, LABEL_SIZE, SPACE, TITLE_SIZE, fitted_size, text_width};
+use crate::{Error, Result};
 
 const PANEL_WIDTH: f64 = 150.0;
 const PANEL_HEIGHT: f64 = 120.0;

@@ -1,15 +1,14 @@
 //! Overlapping histograms: which numbers two or three samples take, such as the energies of held-out
 //! sets, of generated ones and of noise.
 
-use crate::metric::overlap::Bins;
 use image::{Rgb, RgbImage};
-
-use crate::Result;
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
 use super::colour::{self, WHITE};
 use super::frame::{Frame, LABEL_SIZE, SPACE, text_width};
+use crate::Result;
+use crate::metric::overlap::Bins;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 170.0;

@@ -2,12 +2,11 @@
 
 use image::RgbImage;
 
-use crate::{Error, Result};
-
 use super::axis::{Axis, Scale};
 use super::canvas::{Anchor, Area, Canvas};
 use super::colour;
 use super::frame::{Frame, LABEL_SIZE, SPACE, text_width};
+use crate::{Error, Result};
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 190.0;

@@ -23,10 +23,9 @@ use std::path::Path;
 use image::imageops::replace;
 use image::{ImageFormat, Rgb, RgbImage};
 
+pub use self::axis::Scale;
 use crate::files::create_folder;
 use crate::{Error, Result};
-
-pub use self::axis::Scale;
 
 /// Writes a figure as a PNG file, with the folder it goes to.
 ///

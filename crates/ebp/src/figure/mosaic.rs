@@ -41,6 +41,15 @@ impl Thumbnail {
         Self { width, pixels: pixels.collect() }
     }
 
+    /// A picture whose unknown pixels are grey-blue, as no grey or face is.
+    pub fn shaded(levels: &[u8], mask: &[bool], width: usize, channels: usize) -> Self {
+        let mut picture = Self::new(width, channels, levels);
+        for (pixel, _) in picture.pixels.iter_mut().zip(mask).filter(|(_, known)| !**known) {
+            *pixel = [96, 112, 144];
+        }
+        picture
+    }
+
     fn height(&self) -> usize {
         self.pixels.len() / self.width.max(1)
     }
