@@ -6,6 +6,7 @@
 //! form, and its pictures. [`outcome`] says what a single trained model has learned.
 
 pub mod ablation;
+pub mod bench;
 pub mod completion;
 pub mod denoising;
 pub mod energies;

@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod line_plot;
 pub mod mosaic;
 pub mod planar_sets;
+pub mod run_curves;
 
 use std::path::Path;
 

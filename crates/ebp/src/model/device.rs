@@ -25,6 +25,11 @@ impl Device {
         Self { backend: Arc::new(CpuBackend::new()), gpu: None, name: "cpu".into() }
     }
 
+    /// The CPU by a backend that was chosen, such as one of a given instruction set.
+    pub fn cpu_with(backend: CpuBackend) -> Self {
+        Self { backend: Arc::new(backend), ..Self::cpu() }
+    }
+
     /// The GPU of that number, from 0.
     ///
     /// # Errors

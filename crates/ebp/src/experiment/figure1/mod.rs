@@ -81,9 +81,10 @@ impl Figure1Experiment {
                 .with_help(format!("known are: {}", MODELS.join(", "))));
         }
         let cells = self.cells(laboratory, &families)?;
-        let report = Figure1Report::new(&families, &self.models, &cells)?;
+        let mut report = Figure1Report::new(&families, &self.models, &cells)?;
         let picture = draw(&families, &self.models, &cells)?;
         let path = laboratory.file("figure1.png");
+        report.picture = path.display().to_string();
         Ok(Findings { report, pictures: vec![(path, picture)] })
     }
 

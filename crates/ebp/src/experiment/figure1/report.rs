@@ -16,6 +16,9 @@ use crate::metric::predictive::{Evaluation, best_prediction};
 pub struct Figure1Report {
     /// By name.
     pub datasets: BTreeMap<String, DatasetReport>,
+    /// Where the picture belongs.
+    #[serde(skip)]
+    pub picture: String,
     /// Datasets and models in the order asked for.
     #[serde(skip)]
     order: (Vec<&'static str>, Vec<String>),
@@ -94,7 +97,7 @@ impl Figure1Report {
             datasets.insert(family.name().to_owned(), report);
         }
         let names = families.iter().map(|family| family.name()).collect();
-        Ok(Self { datasets, order: (names, models.to_vec()) })
+        Ok(Self { datasets, picture: String::new(), order: (names, models.to_vec()) })
     }
 }
 
@@ -157,6 +160,6 @@ impl Display for Figure1Report {
             }
             writeln!(f, "{}", table(&rows))?;
         }
-        Ok(())
+        writeln!(f, "picture  {}", self.picture)
     }
 }

@@ -6,13 +6,13 @@
 
 /// A measurement under way.
 #[derive(Debug)]
-pub(crate) struct PeakMemory {
+pub(super) struct PeakMemory {
     is_reset: bool,
 }
 
 impl PeakMemory {
     /// Sets the high-water mark back.
-    pub(crate) fn start() -> Self {
+    pub(super) fn start() -> Self {
         // "5" resets VmHWM: proc_pid_clear_refs(5).
         let is_reset =
             cfg!(target_os = "linux") && std::fs::write("/proc/self/clear_refs", "5").is_ok();
@@ -20,7 +20,7 @@ impl PeakMemory {
     }
 
     /// The largest resident memory since the start, in MiB.
-    pub(crate) fn finish(self) -> Option<f64> {
+    pub(super) fn finish(self) -> Option<f64> {
         if !self.is_reset {
             return None;
         }

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use ebp::data::Clouds;
-use ebp::point::{ContextAt, PointBackend};
-use ebp::process::{LatentAt, UnconditionalConfig, UnconditionalProcess};
-use ebp::rng::Stream;
-use ebp::train::{CloudTraining, Step, Trainable};
-use ebp::{Result, SetOffsets};
-
 use super::workload::Workload;
+use crate::data::Clouds;
+use crate::point::{ContextAt, PointBackend};
+use crate::process::{LatentAt, UnconditionalConfig, UnconditionalProcess};
+use crate::rng::Stream;
+use crate::train::{CloudTraining, Step, Trainable};
+use crate::{Result, SetOffsets};
 
 /// The fewest proposals: some for the domain and some for the set's own points.
 const FEWEST_PROPOSALS: usize = 16;
@@ -21,23 +20,23 @@ const MARGIN: f32 = 0.4;
 /// Steps of the imagined run, for its schedules.
 const NUM_STEPS: u64 = 100_000;
 /// The most coordinates that points of the process have.
-pub(crate) const MOST_COORDINATES: usize = 8;
+pub(super) const MOST_COORDINATES: usize = 8;
 
 /// A process in training.
 #[derive(Debug)]
-pub(crate) struct TrainingStep {
+pub(super) struct TrainingStep {
     training: CloudTraining,
     stream: Stream,
     next: u64,
 }
 
 /// Candidates of every set.
-pub(crate) fn num_proposals(work: &Workload) -> usize {
+pub(super) fn num_proposals(work: &Workload) -> usize {
     work.batch().offsets.size(0).max(FEWEST_PROPOSALS)
 }
 
 impl TrainingStep {
-    pub(crate) fn new(work: &Workload, backend: Arc<dyn PointBackend>) -> Result<Self> {
+    pub(super) fn new(work: &Workload, backend: Arc<dyn PointBackend>) -> Result<Self> {
         let batch = work.batch();
         let energy = work.energy.shape().config();
         let encoder = work.encoder.shape().config();
@@ -69,7 +68,7 @@ impl TrainingStep {
     }
 
     /// The next step.
-    pub(crate) fn run(&mut self) -> Result<()> {
+    pub(super) fn run(&mut self) -> Result<()> {
         let step = |number: u64| Step {
             number,
             num_steps: NUM_STEPS,

@@ -2,95 +2,125 @@
 
 use std::path::Path;
 
-use ebp::data::{Clouds, read_clouds};
-use ebp::metric::distance::ArrangedCloud;
-use ebp::rng::Stream;
-use miette::miette;
 use rayon::prelude::*;
 
-use crate::args::{CloudArguments, Normalisation};
-use crate::failure::Failure;
+use crate::data::{Clouds, read_clouds};
+use crate::metric::distance::ArrangedCloud;
+use crate::rng::Stream;
+use crate::{Error, Result};
+
+/// What is done to each set before it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetNormalisation {
+    /// Nothing: coordinates as they are.
+    None,
+    /// Mean to the origin, farthest point to distance ½.
+    UnitBall,
+    /// Middle of the box to the origin, longest side to length 1.
+    UnitCube,
+}
+
+impl SetNormalisation {
+    /// `none`, `unit-ball` or `unit-cube`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::UnitBall => "unit-ball",
+            Self::UnitCube => "unit-cube",
+        }
+    }
+}
+
+/// How sets are prepared.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparation {
+    /// So many sets are drawn; all without.
+    pub subset: Option<usize>,
+    /// So many points are drawn of each set; all without.
+    pub points: Option<usize>,
+    /// What is done to each set.
+    pub normalise: SetNormalisation,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
 
 /// Clouds of a file or folder, ready to be measured.
-#[derive(Debug)]
-pub(crate) struct Collection {
-    pub(crate) clouds: Vec<ArrangedCloud>,
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// The clouds.
+    pub clouds: Vec<ArrangedCloud>,
 }
 
 impl Collection {
-    /// Reads `path`, keeps `subset` clouds at random if given, and prepares each.
-    pub(crate) fn read(
-        path: &Path,
-        subset: Option<usize>,
-        arguments: &CloudArguments,
-    ) -> Result<Self, Failure> {
+    /// Reads the clouds at `path` and prepares each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are too few sets or points, or a file cannot be read.
+    pub fn read(path: &Path, how: &Preparation) -> Result<Self> {
         let all = read_clouds(path).map_err(unreadable)?;
         let mut chosen: Vec<usize> = (0..all.num_clouds()).collect();
-        if let Some(count) = subset {
+        if let Some(count) = how.subset {
             if count > all.num_clouds() {
-                return Err(Failure::Usage(miette!(
-                    help = "ask for fewer sets",
+                return Err(Error::refused(format!(
                     "`{}` must hold at least {count} sets, found {}",
                     path.display(),
                     all.num_clouds()
-                )));
+                ))
+                .with_help("ask for fewer sets"));
             }
-            chosen = choose(Stream::new(arguments.seed, "subset"), all.num_clouds(), count);
+            chosen = choose(Stream::new(how.seed, "subset"), all.num_clouds(), count);
         }
-        let prepare = |&index: &usize| prepare(&all, index, arguments);
+        let prepare = |&index: &usize| prepare(&all, index, how);
         let clouds: Vec<_> = chosen.par_iter().map(prepare).collect();
-        Ok(Self { clouds: clouds.into_iter().collect::<Result<_, _>>()? })
+        Ok(Self { clouds: clouds.into_iter().collect::<Result<_>>()? })
     }
 
     /// The fewest and the most points of a cloud.
-    pub(crate) fn sizes(&self) -> (usize, usize) {
+    pub fn sizes(&self) -> (usize, usize) {
         let sizes = self.clouds.iter().map(ArrangedCloud::len);
         (sizes.clone().min().unwrap_or(0), sizes.max().unwrap_or(0))
     }
 }
 
 /// What a file cannot be read for is about what was asked for.
-fn unreadable(error: ebp::Error) -> Failure {
+fn unreadable(error: Error) -> Error {
     match error {
-        ebp::Error::Io { .. } | ebp::Error::Malformed { .. } => Failure::Usage(miette!("{error}")),
-        other => other.into(),
+        Error::Io { .. } | Error::Malformed { .. } => Error::refused(error.to_string()),
+        other => other,
     }
 }
 
-fn prepare(
-    all: &Clouds,
-    index: usize,
-    arguments: &CloudArguments,
-) -> Result<ArrangedCloud, Failure> {
+fn prepare(all: &Clouds, index: usize, how: &Preparation) -> Result<ArrangedCloud> {
     let (dim, name) = (all.dim(), &all.names()[index]);
     let points: Vec<f64> = all.cloud(index).iter().map(|&x| f64::from(x)).collect();
-    let in_cloud = |error: ebp::Error| Failure::Usage(miette!("`{name}`: {error}"));
+    let in_cloud = |error: Error| Error::refused(format!("`{name}`: {error}"));
     let num_points = points.len() / dim;
-    let mut points = match arguments.points {
+    let mut points = match how.points {
         None => points,
         Some(count) if count > num_points => {
-            return Err(Failure::Usage(miette!(
-                help = "lower `--points`, or leave it out: sets may have different sizes",
+            return Err(Error::refused(format!(
                 "`{name}` must have at least {count} points, found {num_points}"
-            )));
+            ))
+            .with_help("lower `--points`, or leave it out: sets may have different sizes"));
         }
         Some(count) => {
-            let stream = Stream::new(arguments.seed, "points").child(index as u64);
+            let stream = Stream::new(how.seed, "points").child(index as u64);
             let rows = choose(stream, num_points, count);
             rows.iter().flat_map(|&row| points[row * dim..(row + 1) * dim].to_vec()).collect()
         }
     };
     // NaN is found before it spreads.
     let arranged = ArrangedCloud::new(dim, &points).map_err(in_cloud)?;
-    if arguments.normalise == Normalisation::None {
+    if how.normalise == SetNormalisation::None {
         return Ok(arranged);
     }
-    normalise(&mut points, dim, arguments.normalise);
+    normalise(&mut points, dim, how.normalise);
     ArrangedCloud::new(dim, &points).map_err(in_cloud)
 }
 
 /// Moves and scales a cloud; one whose points are all equal is only moved.
-fn normalise(points: &mut [f64], dim: usize, how: Normalisation) {
+fn normalise(points: &mut [f64], dim: usize, how: SetNormalisation) {
     let column = |points: &[f64], axis: usize| -> Vec<f64> {
         points.iter().skip(axis).step_by(dim).copied().collect()
     };
@@ -102,7 +132,7 @@ fn normalise(points: &mut [f64], dim: usize, how: Normalisation) {
     let origin: Vec<f64> = columns
         .iter()
         .map(|column| match how {
-            Normalisation::UnitCube => 0.5 * (ends(column).0 + ends(column).1),
+            SetNormalisation::UnitCube => 0.5 * (ends(column).0 + ends(column).1),
             _ => column.iter().sum::<f64>() / column.len() as f64,
         })
         .collect();
@@ -113,9 +143,9 @@ fn normalise(points: &mut [f64], dim: usize, how: Normalisation) {
     }
     let norm = |point: &[f64]| point.iter().map(|x| x * x).sum::<f64>().sqrt();
     let size = match how {
-        Normalisation::None => 1.0,
-        Normalisation::UnitBall => 2.0 * points.chunks_exact(dim).map(norm).fold(0.0, f64::max),
-        Normalisation::UnitCube => {
+        SetNormalisation::None => 1.0,
+        SetNormalisation::UnitBall => 2.0 * points.chunks_exact(dim).map(norm).fold(0.0, f64::max),
+        SetNormalisation::UnitCube => {
             columns.iter().map(|column| ends(column).1 - ends(column).0).fold(0.0, f64::max)
         }
     };
@@ -169,17 +199,17 @@ mod tests {
         // A triangle with its mean at (2, 1) and corners 2, 2 and √2 … from it
         let corners = [1.0, 0.0, 5.0, 0.0, 0.0, 3.0];
         let mut ball = corners;
-        normalise(&mut ball, 2, Normalisation::UnitBall);
+        normalise(&mut ball, 2, SetNormalisation::UnitBall);
         let norms: Vec<f64> = ball.chunks_exact(2).map(|p| p[0].hypot(p[1])).collect();
         assert!((norms.iter().copied().fold(0.0, f64::max) - 0.5).abs() < 1e-15);
         assert!(ball.iter().step_by(2).sum::<f64>().abs() < 1e-15);
         let mut cube = corners;
-        normalise(&mut cube, 2, Normalisation::UnitCube);
+        normalise(&mut cube, 2, SetNormalisation::UnitCube);
         // Width 5, height 3: x in ±½, y in ±0.3
         let expected = [-0.3, -0.3, 0.5, -0.3, -0.5, 0.3];
         assert!(cube.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{cube:?}");
         let mut point = [3.0, 4.0];
-        normalise(&mut point, 2, Normalisation::UnitBall);
+        normalise(&mut point, 2, SetNormalisation::UnitBall);
         assert_eq!(point.map(f64::to_bits), [0; 2]);
     }
 }

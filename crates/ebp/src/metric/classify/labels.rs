@@ -3,29 +3,30 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-use ebp::data::npy::read_npy;
-use miette::miette;
-
-use super::unreadable;
-use crate::failure::Failure;
+use crate::data::npy::read_npy;
+use crate::{Error, Result};
 
 /// The class of each item by its place in the sorted list of names.
-#[derive(Debug)]
-pub(super) struct Classes {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes {
     /// All names that occur; whole numbers by size, others by letter.
-    pub(super) names: Vec<String>,
+    pub names: Vec<String>,
     /// `[n]`.
-    pub(super) labels: Vec<usize>,
+    pub labels: Vec<usize>,
 }
 
 impl Classes {
     /// The classes that occur in `all`, which was read from `path`.
-    pub(super) fn of(all: &[String], path: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are fewer than two.
+    pub fn of(all: &[String], path: &Path) -> Result<Self> {
         let mut names = all.to_vec();
         names.sort_by(|a, b| by_size_or_letter(a, b));
         names.dedup();
         if names.len() < 2 {
-            return Err(Failure::Usage(miette!(
+            return Err(Error::refused(format!(
                 "`{}` must hold at least two different classes, found {}",
                 path.display(),
                 names.len()
@@ -47,20 +48,24 @@ fn by_size_or_letter(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// One name per item.
-pub(super) fn read_labels(path: &Path) -> Result<Vec<String>, Failure> {
+/// The class of every item: whole numbers of a `.npy` file, or lines of a text.
+///
+/// # Errors
+///
+/// [`Error::Refused`] if the file cannot be read or holds something else.
+pub fn read_labels(path: &Path) -> Result<Vec<String>> {
     if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
         return whole_numbers(path);
     }
     let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(miette!("cannot read `{}`: {error}", path.display())))?;
+        .map_err(|error| Error::refused(format!("cannot read `{}`: {error}", path.display())))?;
     let mut names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
     while names.last().is_some_and(String::is_empty) {
         names.pop();
     }
     match names.iter().position(String::is_empty) {
         None => Ok(names),
-        Some(line) => Err(Failure::Usage(miette!(
+        Some(line) => Err(Error::refused(format!(
             "`{}`, line {}: expected the name of a class, found nothing",
             path.display(),
             line + 1
@@ -68,11 +73,11 @@ pub(super) fn read_labels(path: &Path) -> Result<Vec<String>, Failure> {
     }
 }
 
-fn whole_numbers(path: &Path) -> Result<Vec<String>, Failure> {
+fn whole_numbers(path: &Path) -> Result<Vec<String>> {
     // Whole numbers below 2⁵³ are exact.
-    let array = read_npy::<f64>(path).map_err(unreadable)?;
+    let array = read_npy::<f64>(path).map_err(|error| Error::refused(error.to_string()))?;
     if array.shape.iter().filter(|&&axis| axis != 1).count() > 1 {
-        return Err(Failure::Usage(miette!(
+        return Err(Error::refused(format!(
             "`{}` must hold one whole number per item, found shape {:?}",
             path.display(),
             array.shape
@@ -82,7 +87,7 @@ fn whole_numbers(path: &Path) -> Result<Vec<String>, Failure> {
         if value.fract() == 0.0 && value.abs() < 9e15 {
             return Ok(format!("{value}"));
         }
-        Err(Failure::Usage(miette!(
+        Err(Error::refused(format!(
             "`{}` must hold whole numbers, found {value} at index {index}",
             path.display()
         )))

@@ -17,30 +17,30 @@
 
 use std::collections::BTreeSet;
 
-use ebp::point::{MlpShape, Pooled};
+use crate::point::{MlpShape, Pooled};
 
 /// How many rows and sets an operation visits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(super) struct Extent {
     /// Elements, or candidates of all anchors.
-    pub(crate) rows: usize,
+    pub(super) rows: usize,
     /// Sets.
-    pub(crate) sets: usize,
+    pub(super) sets: usize,
 }
 
 /// f of every row.
-pub(crate) fn forward(shape: &MlpShape, extent: Extent) -> u64 {
+pub(super) fn forward(shape: &MlpShape, extent: Extent) -> u64 {
     extent.rows as u64 * products(shape) + extent.sets as u64 * context_maps(shape)
 }
 
 /// f and the gradients with respect to parameters and context.
-pub(crate) fn backward(shape: &MlpShape, extent: Extent) -> u64 {
+pub(super) fn backward(shape: &MlpShape, extent: Extent) -> u64 {
     let rows = products(shape) + products(shape) + inner_products(shape);
     extent.rows as u64 * rows + extent.sets as u64 * 3 * context_maps(shape)
 }
 
 /// f and ∇ₓ f of every row, `evaluations` times with one context.
-pub(crate) fn scores(shape: &MlpShape, extent: Extent, evaluations: u64) -> u64 {
+pub(super) fn scores(shape: &MlpShape, extent: Extent, evaluations: u64) -> u64 {
     let first = shape.layers().first().map_or(0, |layer| layer.outputs);
     let rows = products(shape) + inner_products(shape) + dense(shape.config().value_dim, first);
     evaluations * extent.rows as u64 * rows + extent.sets as u64 * context_maps(shape)
@@ -50,7 +50,7 @@ pub(crate) fn scores(shape: &MlpShape, extent: Extent, evaluations: u64) -> u64 
 ///
 /// ⟨v, ∇ₓ f⟩ is the derivative of f along v. Two streams go forward, z and its tangent along v,
 /// and two come back: twice a [`backward`], but the context has no tangent.
-pub(crate) fn score_backward(shape: &MlpShape, extent: Extent) -> u64 {
+pub(super) fn score_backward(shape: &MlpShape, extent: Extent) -> u64 {
     let rows = products(shape) + products(shape) + inner_products(shape);
     extent.rows as u64 * 2 * rows + extent.sets as u64 * 3 * context_maps(shape)
 }
@@ -60,7 +60,7 @@ pub(crate) fn score_backward(shape: &MlpShape, extent: Extent) -> u64 {
 /// The second operation gets the candidates and log Z, not the activations of the first, so the
 /// forward pass counts twice. The location's part of the first layer counts once per anchor, as
 /// the context's counts once per set.
-pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent, anchors: usize) -> u64 {
+pub(super) fn log_partition_and_backward(shape: &MlpShape, extent: Extent, anchors: usize) -> u64 {
     let first = shape.layers().first().map_or(0, |layer| layer.outputs);
     let location = dense(shape.config().location_dim, first);
     let per_row = 3 * (products(shape) - location) + inner_products(shape);
@@ -75,7 +75,7 @@ pub(crate) fn log_partition_and_backward(shape: &MlpShape, extent: Extent, ancho
 /// that attains its maximum. So the hidden layers count, forward and backward, for the distinct
 /// critical rows alone, and the last layer for one output per maximum (its value, its data and
 /// its weight gradient), not for the many products that a dense backward pass would make in vain.
-pub(crate) fn max_pool_and_backward(shape: &MlpShape, extent: Extent, pooled: &Pooled) -> u64 {
+pub(super) fn max_pool_and_backward(shape: &MlpShape, extent: Extent, pooled: &Pooled) -> u64 {
     let distinct = pooled.critical.iter().collect::<BTreeSet<_>>().len() as u64;
     let last = shape.layers().last().map_or(0, |layer| dense(layer.inputs, layer.outputs));
     let inputs = shape.layers().last().map_or(0, |layer| layer.inputs);
@@ -109,7 +109,7 @@ fn context_maps(shape: &MlpShape) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use ebp::point::{ContextAt, MlpConfig, Pooling};
+    use crate::point::{ContextAt, MlpConfig, Pooling};
 
     use super::*;
 

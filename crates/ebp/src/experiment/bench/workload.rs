@@ -1,42 +1,40 @@
 //! The data and the networks the cases run on, all made from one seed.
 
-use ebp::SetOffsets;
-use ebp::point::{
+use super::flops::Extent;
+use super::size::BenchSizes;
+use crate::SetOffsets;
+use crate::point::{
     Activation, CandidateValues, Candidates, LogWeights, MlpConfig, MlpShape, PointBatch, PointMlp,
 };
-use ebp::rng::Stream;
-use miette::miette;
-
-use super::flops::Extent;
-use super::size::Sizes;
-use crate::failure::Failure;
+use crate::rng::Stream;
+use crate::{Error, Result};
 
 /// K of the case `candidates256`: an alphabet as large as the grey levels of a pixel.
-pub(crate) const NUM_CANDIDATES: usize = 256;
+pub(super) const NUM_CANDIDATES: usize = 256;
 /// T of the dynamics, as in the paper.
-pub(crate) const NUM_STEPS: usize = 20;
+pub(super) const NUM_STEPS: usize = 20;
 /// Numbers of an anchor's location in `candidates256`: a pixel's place.
 const ANCHOR_LOCATION_DIM: usize = 2;
 
 /// Everything the cases read.
 #[derive(Debug)]
-pub(crate) struct Workload {
+pub(super) struct Workload {
     /// The energy f of the given activation.
-    pub(crate) energy: PointMlp,
+    pub(super) energy: PointMlp,
     /// The same with an activation that has a second derivative.
-    pub(crate) smooth_energy: PointMlp,
+    pub(super) smooth_energy: PointMlp,
     /// The energy of values at locations, for the candidates.
-    pub(crate) located_energy: PointMlp,
+    pub(super) located_energy: PointMlp,
     /// The Deep Sets encoder, rectified, without context.
-    pub(crate) encoder: PointMlp,
+    pub(super) encoder: PointMlp,
     /// Constant `1 / elements`, the gradient of the mean energy.
-    pub(crate) mean_cotangent: Vec<f32>,
+    pub(super) mean_cotangent: Vec<f32>,
     /// Standard normal, one row per element: initial momenta and cotangents of scores.
-    pub(crate) directions: Vec<f32>,
+    pub(super) directions: Vec<f32>,
     /// Constant `1 / anchors`, the gradient of the mean log partition.
-    pub(crate) anchor_cotangent: Vec<f32>,
+    pub(super) anchor_cotangent: Vec<f32>,
     /// Where the noise of the dynamics comes from.
-    pub(crate) noise: Stream,
+    pub(super) noise: Stream,
     elements: Vec<f32>,
     offsets: SetOffsets,
     context: Vec<f32>,
@@ -47,26 +45,25 @@ pub(crate) struct Workload {
 
 impl Workload {
     /// Draws data and weights.
-    pub(crate) fn new(sizes: &Sizes, seed: u64) -> Result<Self, Failure> {
+    pub(super) fn new(sizes: &BenchSizes, seed: u64) -> Result<Self> {
         let normals = |name: &str, count: usize| {
             let mut values = vec![0.0; count];
             Stream::new(seed, name).fill_normal(0, 0, &mut values);
             values
         };
-        let network = |name: &str, config: MlpConfig| -> Result<PointMlp, Failure> {
+        let network = |name: &str, config: MlpConfig| -> Result<PointMlp> {
             let shape = MlpShape::new(config).map_err(|error| {
-                Failure::Usage(miette!(
-                    help = format!(
+                Error::refused(format!("the {name} cannot have this shape: {error}")).with_help(
+                    format!(
                         "its sizes come from `--value-dim`, `--context-dim` and `--{name}-widths`"
                     ),
-                    "the {name} cannot have this shape: {error}"
-                ))
+                )
             })?;
             Ok(PointMlp::random(shape, Stream::new(seed, name)))
         };
         let offsets = |elements_per_set: usize| {
             SetOffsets::uniform(sizes.sets, elements_per_set).map_err(|error| {
-                Failure::Usage(miette!(help = "lower `--sets` or `--points`", "{error}"))
+                Error::refused(format!("{error}")).with_help("lower `--sets` or `--points`")
             })
         };
         let energy = MlpConfig {
@@ -75,8 +72,8 @@ impl Workload {
             context_dim: sizes.context_dim,
             hidden_widths: sizes.energy_widths.clone(),
             output_dim: 1,
-            activation: sizes.activation.into(),
-            context_at: sizes.context_at.into(),
+            activation: sizes.activation,
+            context_at: sizes.context_at,
             activate_output: false,
         };
         let smooth_energy = MlpConfig {
@@ -123,17 +120,17 @@ impl Workload {
     }
 
     /// The sets with their contexts.
-    pub(crate) fn batch(&self) -> PointBatch<'_> {
+    pub(super) fn batch(&self) -> PointBatch<'_> {
         PointBatch { elements: &self.elements, offsets: &self.offsets, context: &self.context }
     }
 
     /// The sets alone, for the encoder.
-    pub(crate) fn plain_batch(&self) -> PointBatch<'_> {
+    pub(super) fn plain_batch(&self) -> PointBatch<'_> {
         PointBatch { context: &[], ..self.batch() }
     }
 
     /// One list of candidates for every anchor.
-    pub(crate) fn candidates(&self) -> Candidates<'_> {
+    pub(super) fn candidates(&self) -> Candidates<'_> {
         Candidates {
             values: CandidateValues::Shared(&self.candidates),
             num_candidates: NUM_CANDIDATES,
@@ -145,17 +142,17 @@ impl Workload {
     }
 
     /// Elements and sets of the batch.
-    pub(crate) fn extent(&self) -> Extent {
+    pub(super) fn extent(&self) -> Extent {
         Extent { rows: self.offsets.num_elements(), sets: self.offsets.num_sets() }
     }
 
     /// Candidates of all anchors, and sets.
-    pub(crate) fn candidates_extent(&self) -> Extent {
+    pub(super) fn candidates_extent(&self) -> Extent {
         Extent { rows: self.num_anchors() * NUM_CANDIDATES, sets: self.anchor_offsets.num_sets() }
     }
 
     /// Anchors of all sets.
-    pub(crate) fn num_anchors(&self) -> usize {
+    pub(super) fn num_anchors(&self) -> usize {
         self.anchor_offsets.num_elements()
     }
 }
