@@ -50,7 +50,7 @@ pub use picture::{LEVEL_CELL, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
 };
-pub use standardised::Standardised;
+pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{
