@@ -23,9 +23,9 @@ use crate::{Error, Result};
 pub(crate) struct Device {
     pub(crate) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
-    pub(super) kernels: Kernels,
+    pub(crate) kernels: Kernels,
     pub(super) blas: CudaBlas,
-    pub(super) precision: Precision,
+    pub(crate) precision: Precision,
     /// Kernels of dynamics, by the widths they are compiled for.
     pub(super) fused: RefCell<fused::Cache>,
     /// Kernels of distances, by the number of coordinates.

@@ -7,7 +7,7 @@ use super::motion::MotionCode;
 
 kernels! {
     /// Compiled kernels.
-    pub(super) struct Kernels from [
+    pub(crate) struct Kernels from [
         include_str!("kernels.cu"),
         include_str!("candidates.cu"),
         include_str!("dynamics.cu"),

@@ -62,7 +62,8 @@ plain_arguments!(u32, u64, i32, f32);
 ///
 /// `Kernels::load(&context, &definitions)` compiles them, and `kernels.to_bf16(device, grid, …)` sends
 /// one to the stream. Each kernel's parameters are written down here, once, in the order of the
-/// source; a call with others does not compile. A null pointer is `None`.
+/// source: a call with others does not compile, and a test that comes with every table compares it
+/// with its source. A null pointer is `None`. One table a module.
 macro_rules! kernels {
     (
         $(#[$about:meta])*
@@ -97,6 +98,15 @@ macro_rules! kernels {
                     device.launch(&self.$name, grid, &[$(&$argument),*])
                 }
             )+
+        }
+
+        #[cfg(test)]
+        #[test]
+        fn the_table_follows_its_source() {
+            $crate::point::cuda::table::compare(
+                &[$($source),+],
+                &[$((stringify!($name), &[$(stringify!($kind)),*])),+],
+            );
         }
     };
 }

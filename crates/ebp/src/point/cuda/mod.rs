@@ -3,7 +3,7 @@
 //! ```text
 //! device    the GPU: its context, its memory
 //! buffer    numbers there, shared by all who hold them
-//! launch    how kernels are started, and tables of kernels with typed arguments
+//! launch    how kernels are started, and tables of kernels with typed arguments, which table tests
 //! kernels   the table that every GPU has
 //! products  of matrices
 //! staging   numbers on their way there and back; landing: back, read later
@@ -56,6 +56,10 @@ mod second_order;
 mod sets;
 mod slices;
 mod staging;
+#[cfg(test)]
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 mod upload;
 mod values;
 mod whole;

@@ -11,7 +11,7 @@ use crate::point::{Bounds, Clip, Motion};
 /// [`Motion`] as kernels know it, without the fixed elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MotionCode {
+pub(crate) struct MotionCode {
     clip: i32,
     limit: f32,
     precision: f32,
