@@ -157,7 +157,7 @@ impl BenchCase {
                     &work.plain_batch(),
                     &pooled,
                     &cotangent,
-                    Wanted { parameters: true, context: false, elements: false },
+                    Wanted { parameters: true, ..Wanted::NOTHING },
                 )?);
             }
         }
