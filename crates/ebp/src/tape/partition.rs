@@ -237,6 +237,14 @@ impl Tape {
         is_near: Option<Var>,
     ) -> Result<Var> {
         let (anchors, count) = self.shape(values);
+        if let Some(weights) = log_weights
+            && self.shape(weights) != (1, count)
+        {
+            self.check("log weights", weights, (anchors, count))?;
+        }
+        if let Some(near) = is_near {
+            self.check("near candidates", near, (anchors, count))?;
+        }
         let array = |var: Option<Var>| var.map(|var| self.array(var).clone());
         let (weights, near) = (array(log_weights), array(is_near));
         let found = match self.device() {
