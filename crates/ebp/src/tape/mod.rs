@@ -26,6 +26,7 @@ mod dynamics;
 mod elementwise;
 mod gaussian;
 mod graph;
+mod lanes;
 mod parameters;
 mod partition;
 mod planar;
