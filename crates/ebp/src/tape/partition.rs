@@ -197,7 +197,7 @@ impl Tape {
         let wanted = Wanted {
             parameters: self.is_tracked(points.parameters),
             context: points.context.is_some_and(|context| self.is_tracked(context)),
-            elements: false,
+            ..Wanted::NOTHING
         };
         let (anchors, count) = (candidates.offsets.num_elements(), candidates.count);
         let parts = match self.device() {

@@ -151,7 +151,7 @@ impl Case {
                     &work.plain_batch(),
                     &pooled,
                     &cotangent,
-                    Wanted { parameters: true, context: false, elements: false },
+                    Wanted { parameters: true, ..Wanted::NOTHING },
                 )?);
             }
         }
