@@ -15,7 +15,6 @@
 //! used and not trained further needs only a quarter of it: [`Checkpoint::weights`].
 
 mod checksum;
-mod files;
 mod meta;
 mod store;
 mod weights;
@@ -28,10 +27,9 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, Tensor};
 
 pub(crate) use self::checksum::crc32c;
-pub(crate) use self::files::{entries, remove_leftovers, replace_file};
 pub use self::meta::{Best, CheckpointMeta, Holds, Rollback};
 pub use self::store::{CheckpointStore, Loaded};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// Name of the file of tensors.
 pub const STATE_FILE: &str = "state.safetensors";

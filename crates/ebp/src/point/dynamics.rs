@@ -89,6 +89,8 @@ pub struct LangevinRun<Array = Vec<f32>> {
     pub kinetic: Array,
     /// Σ_t ‖v_t‖² of every element, `[total]`; 0 where it is fixed.
     pub element_kinetic: Array,
+    /// Σ_t s_t² ‖ξ_t‖² of every element, `[total]`; 0 where it is fixed.
+    pub element_noise: Array,
     /// Σᵢ ⟨∇u(x_T), g(x_t)⟩ over the moving elements of a set, `[sets, T]`.
     ///
     /// For piecewise linear σ without base measure and walls, x_T moves one to one with x₀ and

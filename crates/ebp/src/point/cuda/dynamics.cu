@@ -168,6 +168,20 @@ extern "C" __global__ void element_squares(const float *v, float *out, u64 rows,
     }
 }
 
+// out[row] = Σ_t scales[t]² ‖ξ_t‖² with the ξ of `langevin_step`, 0 for fixed rows.
+extern "C" __global__ void noise_squares(float *out, const unsigned char *fixed, const float *scales, u64 rows, u32 dx,
+                                         u32 steps, u32 k0, u32 k1) {
+    GRID(row, rows) {
+        float sum = 0.0f;
+        for (u32 t = 0; t < steps && !(fixed && fixed[row]); t++) {
+            float square = 0.0f;
+            for (u32 k = 0; k < dx; k++) { float xi = normal_at(k0, k1, t, row * dx + k); square = fmaf(xi, xi, square); }
+            sum += scales[t] * scales[t] * square;
+        }
+        out[row] = sum;
+    }
+}
+
 // out[t] += ½ Σ kicks[t] (+ ½ Σ kicks[t + 1] + Σ moves[t], for leapfrog), each a sum over `parts` parts: the
 // gradient of step size t. A block of 256 per step.
 extern "C" __global__ void step_size_sums(const double *kicks, const double *moves, double *out, u32 parts) {

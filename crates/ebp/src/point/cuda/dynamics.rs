@@ -293,9 +293,33 @@ impl Device {
             score: score.done(),
             kinetic: sum(0),
             element_kinetic: kinetic.done(),
+            element_noise: self.noise_squares(settings, (total, dx))?,
             final_alignment: sum(1),
             kinetic_alignment: sum(2),
         })
+    }
+
+    /// Σ_t s_t² ‖ξ_t‖² of every element, 0 where it is fixed: the noise is drawn again.
+    fn noise_squares(
+        &self,
+        settings: &DeviceLangevin<'_>,
+        (total, dx): (usize, usize),
+    ) -> Result<Buffer> {
+        let (out, scales) = (self.buffer::<f32>(total)?, self.upload(settings.noise_scales)?);
+        let ([k0, k1], steps) = (settings.noise.key(), settings.noise_scales.len());
+        self.kernels.noise_squares(
+            self,
+            flat(total),
+            &out,
+            settings.motion.fixed.some(),
+            &scales,
+            total as u64,
+            dx as u32,
+            steps as u32,
+            k0,
+            k1,
+        )?;
+        Ok(out)
     }
 
     /// T leapfrog steps of every element from `momentum` `[total, d_x]`.

@@ -187,6 +187,7 @@ impl Operations for CudaBackend {
             score: device.download(&found.score)?,
             kinetic: device.download(&found.kinetic)?,
             element_kinetic: device.download(&found.element_kinetic)?,
+            element_noise: device.download(&found.element_noise)?,
             final_alignment: device.download(&found.final_alignment)?,
             kinetic_alignment: device.download(&found.kinetic_alignment)?,
         })
