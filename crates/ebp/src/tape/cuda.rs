@@ -95,7 +95,7 @@ pub(super) fn gather_backward(_: &Gpu, _: &Buffer, _: &Choice, _: usize) -> Resu
 pub(super) fn cut(_: &Gpu, _: &Buffer, _: usize, _: (usize, usize)) -> Result<Array> {
     no()
 }
-pub(super) fn place(_: &Gpu, _: &Buffer, _: usize, _: (usize, usize)) -> Result<Array> {
+pub(super) fn place(_: &Gpu, _: &Buffer, _: Shape, _: (usize, usize)) -> Result<Array> {
     no()
 }
 pub(super) fn concat(_: &Gpu, _: &[(Array, usize)], _: usize) -> Result<Array> {
@@ -226,7 +226,7 @@ pub(super) fn log_partition_backward(
     _: &CandidateArrays,
     _: [&Buffer; 2],
     _: Wanted,
-) -> Result<Vec<Option<Array>>> {
+) -> Result<[Option<Array>; 4]> {
     no()
 }
 pub(super) fn likelihood(

@@ -27,6 +27,7 @@ mod elementwise;
 mod gaussian;
 mod graph;
 mod interpolate;
+mod lanes;
 mod parameters;
 mod partition;
 mod planar;

@@ -214,8 +214,7 @@ impl Tape {
         let wanted = Wanted {
             parameters: self.is_tracked(points.parameters),
             context: points.context.is_some_and(|context| self.is_tracked(context)),
-            elements: false,
-            locations: false,
+            ..Wanted::NOTHING
         };
         let (anchors, count) = (candidates.offsets.num_elements(), candidates.count);
         let parts = match self.device() {
@@ -255,6 +254,14 @@ impl Tape {
         is_near: Option<Var>,
     ) -> Result<Var> {
         let (anchors, count) = self.shape(values);
+        if let Some(weights) = log_weights
+            && self.shape(weights) != (1, count)
+        {
+            self.check("log weights", weights, (anchors, count))?;
+        }
+        if let Some(near) = is_near {
+            self.check("near candidates", near, (anchors, count))?;
+        }
         let array = |var: Option<Var>| var.map(|var| self.array(var).clone());
         let (weights, near) = (array(log_weights), array(is_near));
         let found = match self.device() {
