@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use ebp::train::{Evaluation, Existing, Record, Step, Trainable, TrainerConfig};
-use ebp_cli::config::Layers;
-use ebp_cli::{Failure, TrainingPlan, run_training};
+use ebp::config::Layers;
+use ebp::train::{Evaluation, Existing, Plan, Record, Step, Trainable, TrainerConfig};
+use ebp_cli::{Failure, train_watched};
 use serde::{Deserialize, Serialize};
 
 use self::toy::Toy;
@@ -106,20 +106,15 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         (false, true) => Existing::Replace,
         (false, false) => Existing::Refuse,
     };
-    let plan = TrainingPlan {
-        directory: arguments.directory,
-        existing,
+    let plan = Plan {
         config: resolved.text,
         changeable: vec!["train.num_steps".into()],
         trainer: config.train,
         seed: config.seed,
-        device: "cpu".into(),
-        threads: 1,
         evaluations: vec![evaluation],
         numbers: std::collections::BTreeMap::from([("x_mean".into(), vec![0.0])]),
-        shown: vec!["loss".into(), "error".into()],
-        is_quiet: arguments.quiet,
+        start: None,
     };
-    run_training(&mut model, plan)?;
+    train_watched(&mut model, plan, arguments.directory, existing, arguments.quiet)?;
     Ok(())
 }

@@ -1,16 +1,17 @@
 //! What was typed, before anything is checked against the machine.
 
+mod choice;
+mod common;
 mod metric;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ebp::experiment::bench::BenchCase;
 use ebp::point::cpu::SimdLevel;
 use ebp::point::{Activation, ContextAt};
-use serde::Serialize;
 
-pub(crate) use self::metric::{
-    CloudArguments, DistanceArguments, MetricsArguments, Normalisation, PaperClass,
-};
-use crate::command::bench::{Case, NamedSize};
+pub(crate) use self::choice::{Choice, choice, name_of};
+pub(crate) use self::common::{Common, PRIORS};
+pub(crate) use self::metric::{DistanceArguments, MetricsArguments, PaperClass};
 use crate::command::classify::ClassifyArguments;
 use crate::command::complete::CompleteArguments;
 use crate::command::data::DataArguments;
@@ -148,12 +149,12 @@ pub(crate) struct BenchArguments {
 
     /// Activation of the energy (the encoder always has relu; the case `score_backward` takes silu
     /// in place of a piecewise linear one)
-    #[arg(long, value_enum, default_value_t = ActivationName::Relu, help_heading = "Sizes")]
-    pub(crate) activation: ActivationName,
+    #[arg(long, default_value = "relu", value_parser = choice(ACTIVATIONS), help_heading = "Sizes")]
+    pub(crate) activation: Activation,
 
     /// Layers of the energy that receive the context
-    #[arg(long, value_enum, default_value_t = ContextAtName::First, help_heading = "Sizes")]
-    pub(crate) context_at: ContextAtName,
+    #[arg(long, default_value = "first", value_parser = choice(CONTEXT_AT), help_heading = "Sizes")]
+    pub(crate) context_at: ContextAt,
 
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = number_of_threads)]
@@ -168,8 +169,8 @@ pub(crate) struct BenchArguments {
     pub(crate) repeats: Option<usize>,
 
     /// Only these cases, separated by commas [default: all]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "CASES")]
-    pub(crate) cases: Vec<Case>,
+    #[arg(long, value_delimiter = ',', value_name = "CASES", value_parser = choice(CASES))]
+    pub(crate) cases: Vec<BenchCase>,
 
     /// Seed of the data and the networks
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -184,45 +185,60 @@ pub(crate) struct BenchArguments {
     pub(crate) quiet: bool,
 }
 
-/// An activation by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ActivationName {
-    Relu,
-    LeakyRelu,
-    Silu,
-    Softplus,
-    Tanh,
+/// Sizes that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamedSize {
+    /// The paper's point clouds: 64 sets of 2048 points in space, context 512
+    PaperCloud,
+    /// 64 sets of 64 points in space, context 128
+    Small,
 }
 
-impl From<ActivationName> for Activation {
-    fn from(name: ActivationName) -> Self {
-        match name {
-            ActivationName::Relu => Self::Relu,
-            ActivationName::LeakyRelu => Self::LEAKY_RELU,
-            ActivationName::Silu => Self::Silu,
-            ActivationName::Softplus => Self::Softplus,
-            ActivationName::Tanh => Self::Tanh,
-        }
-    }
-}
+const ACTIVATIONS: &[Choice<Activation>] = &[
+    ("relu", "max(x, 0)", Activation::Relu),
+    ("leaky-relu", "x, or a hundredth of it below 0", Activation::LEAKY_RELU),
+    ("silu", "x times its logistic function", Activation::Silu),
+    ("softplus", "log(1 + exp x)", Activation::Softplus),
+    ("tanh", "the hyperbolic tangent", Activation::Tanh),
+];
 
-/// Where the context enters, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ContextAtName {
-    First,
-    Every,
-}
+const CONTEXT_AT: &[Choice<ContextAt>] = &[
+    ("first", "The first layer", ContextAt::FirstLayer),
+    ("every", "Every layer", ContextAt::EveryLayer),
+];
 
-impl From<ContextAtName> for ContextAt {
-    fn from(name: ContextAtName) -> Self {
-        match name {
-            ContextAtName::First => Self::FirstLayer,
-            ContextAtName::Every => Self::EveryLayer,
-        }
-    }
-}
+const CASES: &[Choice<BenchCase>] = &[
+    ("energy_value", "f of every element", BenchCase::EnergyValue),
+    (
+        "energy_backward",
+        "f, and the mean energy's gradient by parameters and context",
+        BenchCase::EnergyBackward,
+    ),
+    ("score", "f and its gradient by every element", BenchCase::Score),
+    (
+        "score_backward",
+        "Gradients by parameters and context through score and value, smooth activation",
+        BenchCase::ScoreBackward,
+    ),
+    ("langevin20", "20 Langevin steps, clipped, with noise", BenchCase::Langevin20),
+    ("leapfrog20", "20 leapfrog steps, clipped", BenchCase::Leapfrog20),
+    (
+        "candidates256",
+        "log Z over 256 shared candidates per location, and its gradient",
+        BenchCase::Candidates256,
+    ),
+    ("encoder_value", "The encoder, max pooled", BenchCase::EncoderValue),
+    (
+        "encoder_backward",
+        "The encoder, max pooled, and its gradient by parameters",
+        BenchCase::EncoderBackward,
+    ),
+    (
+        "training_step",
+        "A whole training step on clouds, with Adam and the next batch prepared meanwhile",
+        BenchCase::TrainingStep,
+    ),
+];
 
 /// An instruction set by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -277,10 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn activations_keep_the_library_names() {
-        for &name in ActivationName::value_variants() {
-            let typed = name.to_possible_value().unwrap();
-            assert_eq!(typed.get_name(), Activation::from(name).name());
+    fn typed_names_are_those_of_the_library() {
+        for (name, _, activation) in ACTIVATIONS {
+            assert_eq!(*name, activation.name());
+        }
+        assert_eq!(CASES.len(), BenchCase::ALL.len());
+        for ((name, _, case), known) in CASES.iter().zip(BenchCase::ALL) {
+            assert!(*name == case.name() && *case == known);
         }
     }
 

@@ -2,8 +2,6 @@
 
 pub(crate) mod bench;
 pub(crate) mod classify;
-mod cloud_model;
-mod clouds;
 pub(crate) mod complete;
 pub(crate) mod data;
 pub(crate) mod denoise;
@@ -36,8 +34,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Complete(complete) => complete::run(&complete),
         Command::Export(export) => export::run(&export),
         Command::Plot(plot) => plot::run(plot),
-        Command::Reproduce(reproduce) => reproduce::run(reproduce),
-        Command::Bench(bench) => bench::run(bench),
+        Command::Reproduce(reproduce) => reproduce::run(&reproduce),
+        Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),

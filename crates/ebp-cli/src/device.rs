@@ -1,9 +1,10 @@
 //! Where to compute: the choice on the command line, and what becomes of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use clap::{Args, ValueEnum};
-use ebp::point::{CpuBackend, CudaBackend, PointBackend, Precision};
+use ebp::model::Device;
+use ebp::point::{CudaBackend, Precision};
 
 use crate::failure::Failure;
 
@@ -63,37 +64,6 @@ fn parse(text: &str) -> Result<DeviceChoice, String> {
     }
 }
 
-/// A device, ready to compute.
-#[derive(Clone, Debug)]
-pub(crate) struct Device {
-    pub(crate) backend: Arc<dyn PointBackend>,
-    /// The GPU, if it is one.
-    pub(crate) gpu: Option<CudaBackend>,
-    /// Its name, for `run.json` and tables.
-    pub(crate) name: String,
-}
-
-impl Device {
-    /// The CPU, which is always there.
-    pub(crate) fn cpu() -> Self {
-        Self { backend: Arc::new(CpuBackend::new()), gpu: None, name: "cpu".into() }
-    }
-
-    /// 10⁹ operations per second that nothing here can pass.
-    pub(crate) fn measure_peak_gflops(&self) -> ebp::Result<f64> {
-        match &self.gpu {
-            Some(gpu) => gpu.measure_peak_gflops(),
-            None => Ok(CpuBackend::measure_peak_gflops()),
-        }
-    }
-
-    fn cuda(ordinal: usize, precision: Precision) -> ebp::Result<Self> {
-        let gpu = CudaBackend::new(ordinal, precision)?;
-        let name = format!("cuda:{ordinal} {} {}", gpu.describe()?.name, precision.name());
-        Ok(Self { backend: Arc::new(gpu.clone()), gpu: Some(gpu), name })
-    }
-}
-
 static CHOSEN: OnceLock<DeviceArguments> = OnceLock::new();
 static OPEN: OnceLock<Device> = OnceLock::new();
 
@@ -120,7 +90,7 @@ pub(crate) fn open() -> Result<Device, Failure> {
     let opened = match device {
         DeviceChoice::Cpu => Device::cpu(),
         DeviceChoice::Cuda(ordinal) => Device::cuda(ordinal, precision)?,
-        DeviceChoice::Auto => Device::cuda(0, precision).unwrap_or_else(|_| Device::cpu()),
+        DeviceChoice::Auto => Device::auto(precision),
     };
     Ok(OPEN.get_or_init(|| opened).clone())
 }
@@ -136,7 +106,7 @@ pub(crate) fn gpu_for_distances(comparisons: f64) -> Result<Option<CudaBackend>,
         DeviceChoice::Cuda(_) => true,
         DeviceChoice::Auto => OPEN.get().is_some() || comparisons >= MANY_COMPARISONS,
     };
-    Ok(if is_worth_it { open()?.gpu } else { None })
+    Ok(if is_worth_it { open()?.gpu().cloned() } else { None })
 }
 
 #[cfg(test)]

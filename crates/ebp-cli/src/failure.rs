@@ -64,9 +64,20 @@ impl From<ebp::Error> for Failure {
                 help = "`--resume` goes on with the run, `--force` begins again in its place",
                 "{error}"
             )),
-            ebp::Error::InvalidValue { .. } => Self::Usage(miette::miette!("{error}")),
-            _ => Self::Failed(miette::miette!("{error}")),
+            ebp::Error::Interrupted { .. } => Self::Interrupted,
+            ebp::Error::InvalidValue { .. } | ebp::Error::Refused { .. } => {
+                Self::Usage(report(&error))
+            }
+            _ => Self::Failed(report(&error)),
         }
+    }
+}
+
+/// The words of an error, with its help.
+fn report(error: &ebp::Error) -> Report {
+    match error.help() {
+        Some(help) => miette::miette!(help = help, "{error}"),
+        None => miette::miette!("{error}"),
     }
 }
 

@@ -2,31 +2,25 @@
 //! it at once. At all other times there is nothing to save and the first ends the program.
 
 use std::io::{Write, stderr};
-use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use miette::miette;
-
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::INTERRUPTED;
 
 static RAISED: AtomicBool = AtomicBool::new(false);
 /// Trainings under way.
 static HOLDERS: AtomicUsize = AtomicUsize::new(0);
 static IS_LISTENING: OnceLock<()> = OnceLock::new();
 
-/// A flag that turns true at the first Ctrl-C, SIGTERM or SIGHUP while it is held; one for all runs
+/// Turns true at the first Ctrl-C, SIGTERM or SIGHUP while a [`StopFlag`] is held; one for all runs
 /// of a process.
+pub(crate) fn wish() -> &'static AtomicBool {
+    &RAISED
+}
+
+/// Held while a model is trained.
 #[derive(Debug)]
 pub(crate) struct StopFlag(());
-
-impl Deref for StopFlag {
-    type Target = AtomicBool;
-
-    fn deref(&self) -> &AtomicBool {
-        &RAISED
-    }
-}
 
 impl Drop for StopFlag {
     fn drop(&mut self) {
@@ -35,7 +29,7 @@ impl Drop for StopFlag {
 }
 
 /// The flag, to be held while a model is trained.
-pub(crate) fn stop_flag() -> Result<StopFlag, Failure> {
+pub(crate) fn stop_flag() -> ebp::Result<StopFlag> {
     if IS_LISTENING.get().is_none() {
         ctrlc::set_handler(|| {
             if HOLDERS.load(Ordering::SeqCst) == 0 || RAISED.swap(true, Ordering::SeqCst) {
@@ -44,7 +38,10 @@ pub(crate) fn stop_flag() -> Result<StopFlag, Failure> {
             let note = "stopping after this step; once more to stop without saving";
             drop(writeln!(stderr(), "\n{note}"));
         })
-        .map_err(|error| Failure::Failed(miette!("cannot listen for Ctrl-C: {error}")))?;
+        .map_err(|error| ebp::Error::Failed {
+            message: format!("cannot listen for Ctrl-C: {error}"),
+            help: None,
+        })?;
         IS_LISTENING.get_or_init(|| ());
     }
     HOLDERS.fetch_add(1, Ordering::SeqCst);

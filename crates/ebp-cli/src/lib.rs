@@ -7,13 +7,10 @@
 
 mod args;
 mod command;
-pub mod config;
-mod density;
 mod device;
 mod failure;
 mod interrupt;
 mod output;
-mod picture;
 mod progress;
 mod run;
 mod threads;
@@ -23,7 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use self::failure::{Failure, set_style};
-pub use self::run::{TrainingPlan, run_training};
+pub use self::run::train_watched;
 
 /// Runs what was typed.
 pub fn main() -> ExitCode {

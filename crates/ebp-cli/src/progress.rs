@@ -4,22 +4,29 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use ebp::Result;
+use ebp::experiment::Watch;
 use ebp::train::{Event, Observer, StepNumbers};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::interrupt::{self, StopFlag};
 
 /// Without a terminal, a line at most this often.
 pub(crate) const LINE_INTERVAL: Duration = Duration::from_secs(5);
 /// The bar of a training run.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len}  {msg}  {per_sec}  {eta} left";
+const TEMPLATE: &str = "{prefix}{wide_bar} {pos}/{len}  {msg}  {per_sec}  {eta} left";
 /// How many numbers are shown if none are chosen.
 const NUM_SHOWN: usize = 4;
 
-/// Shows the progress of a run on stderr.
+/// Shows the progress of trainings on stderr. While one runs, Ctrl-C asks it to save and end.
 #[derive(Debug)]
 pub(crate) struct Progress {
     display: Display,
     /// Names of the numbers to show; the first few of the record if empty.
-    shown: Vec<String>,
+    shown: &'static [&'static str],
+    /// The piece of an experiment that is worked on.
+    piece: String,
+    /// Held while a training runs.
+    stop_flag: Option<StopFlag>,
     /// The newest evaluation, which would otherwise be overwritten at once.
     evaluation: Vec<(String, f64)>,
     started: Instant,
@@ -36,15 +43,17 @@ enum Display {
 
 impl Progress {
     /// `is_quiet` leaves nothing but warnings.
-    pub(crate) fn new(is_quiet: bool, shown: Vec<String>) -> Self {
+    pub(crate) fn new(is_quiet: bool, shown: &'static [&'static str]) -> Self {
         let display = match (is_quiet, stderr().is_terminal()) {
             (true, _) => Display::Quiet,
             (false, false) => Display::Lines,
-            (false, true) => Display::Bar(bar(0, false, TEMPLATE)),
+            (false, true) => Display::Bar(clock(0, false)),
         };
         Self {
             display,
             shown,
+            piece: String::new(),
+            stop_flag: None,
             evaluation: Vec::new(),
             started: Instant::now(),
             first_step: 0,
@@ -107,7 +116,7 @@ impl Progress {
         let all: Vec<_> = record
             .chain(self.evaluation.iter().map(|(name, value)| (name.as_str(), *value)))
             .collect();
-        let chosen = all.iter().filter(|(name, _)| self.shown.iter().any(|shown| shown == name));
+        let chosen = all.iter().filter(|(name, _)| self.shown.contains(name));
         let words = |(name, value): &(&str, f64)| format!("{name} {value:.4}");
         let words: Vec<_> = if self.shown.is_empty() {
             all.iter().take(NUM_SHOWN).map(words).collect()
@@ -126,10 +135,14 @@ impl Observer for Progress {
             }
             Event::Started { step, num_steps, .. } => {
                 (self.started, self.first_step) = (Instant::now(), *step);
-                if let Display::Bar(bar) = &self.display {
-                    bar.set_length(*num_steps);
+                self.stop_flag = Some(interrupt::stop_flag()?);
+                self.evaluation.clear();
+                if matches!(self.display, Display::Bar(_)) {
+                    let bar = bar(*num_steps, false, TEMPLATE);
+                    bar.set_prefix(self.piece.clone());
                     bar.set_position(*step);
                     bar.reset_eta();
+                    self.replace_bar(bar);
                 }
                 if *step > 0 {
                     self.note(&format!("going on after step {step}"));
@@ -159,10 +172,37 @@ impl Observer for Progress {
 }
 
 impl Progress {
-    fn finish(&self) {
+    fn finish(&mut self) {
+        self.stop_flag = None;
         if let Display::Bar(bar) = &self.display {
             bar.abandon();
         }
+    }
+
+    fn replace_bar(&mut self, new: ProgressBar) {
+        if let Display::Bar(old) = std::mem::replace(&mut self.display, Display::Bar(new)) {
+            old.finish_and_clear();
+        }
+    }
+}
+
+impl Watch for Progress {
+    /// A line where there is no bar; otherwise a clock, until a training takes its place.
+    fn begin(&mut self, piece: &str) {
+        self.piece = format!("{piece}  ");
+        if matches!(self.display, Display::Bar(_)) {
+            let clock = clock(0, false);
+            clock.set_message(piece.to_owned());
+            self.replace_bar(clock);
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        Progress::note(self, line);
+    }
+
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
     }
 }
 
@@ -179,7 +219,8 @@ pub(crate) fn bar(length: u64, is_quiet: bool, template: &str) -> ProgressBar {
 
 /// A bar for a few long pieces of work: between them the clock shows that something is done.
 pub(crate) fn clock(length: u64, is_quiet: bool) -> ProgressBar {
-    let bar = bar(length, is_quiet, "{pos}/{len}  {msg}  {elapsed}");
+    let template = if length > 0 { "{pos}/{len}  {msg}  {elapsed}" } else { "{msg}  {elapsed}" };
+    let bar = bar(length, is_quiet, template);
     bar.enable_steady_tick(Duration::from_secs(1));
     bar
 }
@@ -211,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_line_shows_what_was_chosen_and_keeps_the_evaluation() {
-        let mut progress = Progress::new(true, vec!["loss".into(), "error".into()]);
+        let mut progress = Progress::new(true, &["loss", "error"]);
         let record = vec![("loss", 0.5), ("kl", 2.0)];
         let evaluation = [("error".to_owned(), 0.25)];
         let numbers =

@@ -10,7 +10,7 @@ use serde_json::Value;
 use program::{good, refusal};
 
 /// Pictures of 8 × 8 and a model so small that a step takes milliseconds.
-const TINY: [&str; 15] = [
+const TINY: [&str; 18] = [
     "data.side=8",
     "data.num_training=60",
     "data.num_test=12",
@@ -25,7 +25,10 @@ const TINY: [&str; 15] = [
     "model.head_widths=[8]",
     "model.energy_widths=[8]",
     "model.latent_dim=2",
-    "rival.width=16",
+    "neural.encoder_widths=[16, 16]",
+    "neural.representation_dim=16",
+    "neural.decoder_widths=[16, 16]",
+    "neural.embedding_widths=[16]",
 ];
 
 fn with_tiny<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -108,7 +111,7 @@ fn drawn_digits_become_a_model_that_completes_pictures() {
     let turned = ["--image", "plain.png", "--mask", "black.png", "--invert-mask"];
     assert!(refuse(&turned).contains("nothing is known"));
     let elsewhere = ["complete", "nowhere", "--image", "plain.png"];
-    assert!(refusal(folder, &elsewhere).contains("there is no model of pictures"));
+    assert!(refusal(folder, &elsewhere).contains("there is no model in `nowhere`"));
 }
 
 #[test]

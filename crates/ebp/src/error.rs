@@ -159,6 +159,28 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// What was asked for cannot be done; nothing was tried.
+    #[error("{message}")]
+    Refused {
+        /// What is wrong with it.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// It was tried and went wrong.
+    #[error("{message}")]
+    Failed {
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// A training run was asked to stop; its state is saved if it has a folder.
+    #[error("interrupted after step {step}")]
+    Interrupted {
+        /// After how many steps.
+        step: u64,
+    },
     /// The tensor framework refused an operation.
     #[error("tensor operation failed: {0}")]
     Tensor(#[from] candle_core::Error),
@@ -196,6 +218,33 @@ impl Error {
             field: field.into(),
             expected: expected.into(),
             found: found.to_string(),
+        }
+    }
+
+    /// Something that cannot be done, in words; [`with_help`](Self::with_help) adds the way out.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Refused { message: message.into(), help: None }
+    }
+
+    /// Something that went wrong, in words.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), help: None }
+    }
+
+    /// The same with what to do about it, where it is told in words.
+    pub(crate) fn with_help(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Refused { message, .. } => Self::Refused { message, help: Some(text.into()) },
+            Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
+            other => other,
+        }
+    }
+
+    /// What to do about it, where that is not part of the message.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::Refused { help, .. } | Self::Failed { help, .. } => help.as_deref(),
+            _ => None,
         }
     }
 

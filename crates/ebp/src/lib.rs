@@ -1,17 +1,27 @@
 #![doc = include_str!("../../../README.md")]
 
+pub mod batch;
 pub mod checkpoint;
+pub mod config;
 pub mod data;
+mod energy;
 pub mod error;
+pub mod experiment;
+pub mod figure;
+pub mod files;
 pub mod kernel;
 pub mod latent;
 pub mod linalg;
 pub mod metric;
+pub mod model;
 pub mod nn;
 pub mod numbers;
+pub mod partition;
 pub mod point;
+mod posterior;
 pub mod process;
 pub mod rng;
+pub mod sampler;
 mod set;
 pub mod tape;
 pub mod tensor;

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// The rows of the table, lowest first. A module may use every lower row. Within row 0, whose
 /// modules build on each other, it may also use those to its left; within other rows, nobody.
-const LAYERS: [&[&str]; 7] = [
-    &["error", "rng", "set", "linalg", "point"],
-    &["nn", "kernel", "data"],
+const LAYERS: [&[&str]; 9] = [
+    &["error", "files", "rng", "set", "linalg", "point"],
+    &["config", "nn", "kernel", "data"],
     &["energy", "latent", "checkpoint"],
     &["sampler", "generator"],
     &["process"],
     &["objective", "metric"],
-    &["train"],
+    &["train", "figure"],
+    &["model"],
+    &["experiment"],
 ];
 
 /// Names that `lib.rs` re-exports at the root, and where they live.

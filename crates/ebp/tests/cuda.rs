@@ -13,9 +13,10 @@ use ebp::metric::distance::{
     ArrangedCloud, EmdMethod, GpuDistances, Matching, NearestNeighbours, emd,
 };
 use ebp::point::{
-    Activation, CandidateValues, Candidates, ContextAt, Cotangent, CpuBackend, CudaBackend,
-    Langevin, Leapfrog, LogWeights, MlpConfig, MlpShape, Motion, PointBackend, PointBatch,
-    PointMlp, Pooling, Precision, ScoreCotangent, Wanted,
+    Activation, Bounds, CandidateValues, Candidates, Clip, ContextAt, Cotangent, CpuBackend,
+    CudaBackend, DynamicsCotangent, DynamicsGradients, Gradients, Langevin, Leapfrog, LogWeights,
+    MlpConfig, MlpShape, Motion, PointBackend, PointBatch, PointMlp, Pooling, Precision,
+    ScoreCotangent, Wanted,
 };
 use ebp::rng::Stream;
 
@@ -41,7 +42,18 @@ struct Work {
 
 impl Work {
     fn new(widths: &[usize], output_dim: usize, activation: Activation) -> Self {
+        Self::at(0, widths, output_dim, activation)
+    }
+
+    /// With locations of so many numbers.
+    fn at(
+        location_dim: usize,
+        widths: &[usize],
+        output_dim: usize,
+        activation: Activation,
+    ) -> Self {
         let config = MlpConfig {
+            location_dim,
             context_dim: 32,
             hidden_widths: widths.to_vec(),
             output_dim,
@@ -52,7 +64,7 @@ impl Work {
         let stream = Stream::new(5, "cuda");
         let mlp = PointMlp::random(MlpShape::new(config).unwrap(), stream.child(0));
         let offsets = SetOffsets::from_sizes([1000, 1, 777, 2048, 130, 999]).unwrap();
-        let mut elements = vec![0.0; offsets.num_elements() * 3];
+        let mut elements = vec![0.0; offsets.num_elements() * mlp.shape().element_dim()];
         stream.fill_normal(1, 0, &mut elements);
         let mut context = vec![0.0; offsets.num_sets() * 32];
         stream.fill_normal(2, 0, &mut context);
@@ -85,6 +97,20 @@ fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) -> f64 {
     let distance = distance(found, expected);
     assert!(distance <= bound, "{what}: relative distance {distance:e}, at most {bound:e}");
     distance
+}
+
+/// Every gradient that is there is near, and the same ones are there.
+#[track_caller]
+fn assert_gradients_near(found: Gradients, expected: Gradients, bound: f64) {
+    for (what, found, expected) in [
+        ("parameters", found.parameters, expected.parameters),
+        ("context", found.context, expected.context),
+        ("elements", found.elements, expected.elements),
+        ("locations", found.locations, expected.locations),
+    ] {
+        assert_eq!(found.is_some(), expected.is_some(), "{what}");
+        assert_near(what, &found.unwrap_or_default(), &expected.unwrap_or_default(), bound);
+    }
 }
 
 /// What a training step asks for, on both devices; `bound` for all of it. Prints what was found and
@@ -190,39 +216,55 @@ fn pools_find_the_same_rows() {
     }
 }
 
+/// Candidates of their own and shared ones, at places of their own; with what reaches the places.
 #[test]
 fn log_partitions_agree() {
     let Some(gpu) = gpu(Precision::F32) else { return };
-    let work = Work::new(&[256, 128], 1, Activation::Silu);
-    let (sets, k) = (work.offsets.num_sets(), 300);
-    let offsets = SetOffsets::uniform(sets, 2).unwrap();
-    let values = normals("candidates", sets * 2 * k * 3);
-    let weights = normals("weights", sets * 2 * k);
-    let candidates = Candidates {
-        values: CandidateValues::PerAnchor(&values),
-        num_candidates: k,
-        locations: &[],
-        offsets: &offsets,
-        context: &work.context,
-        log_weights: LogWeights::PerAnchor(&weights),
-    };
-    let run = |backend: &dyn PointBackend| {
-        let found = backend.log_partition(&work.mlp, &candidates).unwrap();
-        let cotangent = vec![0.5; sets * 2];
-        let back = backend.log_partition_backward(
-            &work.mlp,
-            &candidates,
-            &found.log_partition,
-            &cotangent,
-            Wanted::ALL,
-        );
-        (found, back.unwrap())
-    };
-    let ((found, back), (expected, expected_back)) = (run(&gpu), run(&CpuBackend::new()));
-    assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
-    assert_near("values", &found.values, &expected.values, 1e-5);
-    assert_near("dw", &back.parameters.unwrap(), &expected_back.parameters.unwrap(), 1e-5);
-    assert_near("dx", &back.elements.unwrap(), &expected_back.elements.unwrap(), 1e-5);
+    let small = CudaBackend::new(0, Precision::F32).unwrap();
+    small.limit_memory(4 << 20).unwrap();
+    for location_dim in [0, 2] {
+        let work = Work::at(location_dim, &[256, 128], 1, Activation::Silu);
+        let (sets, k) = (work.offsets.num_sets(), 300);
+        let offsets = SetOffsets::from_sizes([3, 1, 7, 2, 1, 4]).unwrap();
+        let anchors = offsets.num_elements();
+        let values = normals("candidates", anchors * k * 3);
+        let weights = normals("weights", anchors * k);
+        let locations = normals("locations", anchors * location_dim);
+        let cotangent = normals("cotangent", anchors);
+        assert_eq!(offsets.num_sets(), sets);
+        for (values, log_weights) in [
+            (CandidateValues::PerAnchor(&values), LogWeights::PerAnchor(&weights)),
+            (CandidateValues::PerAnchor(&values), LogWeights::Zero),
+            (CandidateValues::Shared(&values[..k * 3]), LogWeights::Shared(&weights[..k])),
+        ] {
+            let candidates = Candidates {
+                values,
+                num_candidates: k,
+                locations: &locations,
+                offsets: &offsets,
+                context: &work.context,
+                log_weights,
+            };
+            let run = |backend: &dyn PointBackend| {
+                let found = backend.log_partition(&work.mlp, &candidates).unwrap();
+                let back = backend.log_partition_backward(
+                    &work.mlp,
+                    &candidates,
+                    &found.log_partition,
+                    &cotangent,
+                    Wanted::ALL,
+                );
+                (found, back.unwrap())
+            };
+            let (expected, expected_back) = run(&CpuBackend::new());
+            for gpu in [&gpu, &small] {
+                let (found, back) = run(gpu);
+                assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
+                assert_near("values", &found.values, &expected.values, 1e-5);
+                assert_gradients_near(back, expected_back.clone(), 1e-5);
+            }
+        }
+    }
 }
 
 #[test]
@@ -240,7 +282,7 @@ fn likelihoods_agree() {
         context: &work.context,
         log_weights: LogWeights::PerAnchor(&weights),
     };
-    for wanted in [Wanted::WEIGHTS, Wanted { parameters: false, context: false, elements: false }] {
+    for wanted in [Wanted::WEIGHTS, Wanted::NOTHING] {
         let run = |backend: &dyn PointBackend| {
             backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
         };
@@ -320,6 +362,85 @@ fn tensor_cores_move_elements_to_nearly_the_same_places() {
             let (found, expected) = (leapfrog(&gpu), leapfrog(&cpu));
             assert_near("leapt", &found.elements, &expected.elements, most);
             assert_near("momentum", &found.momentum, &expected.momentum, most);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_dynamics_near(found: &DynamicsGradients, expected: &DynamicsGradients, bound: f64) {
+    assert_near("start", &found.values, &expected.values, bound);
+    assert_near("momentum", &found.momentum, &expected.momentum, bound);
+    assert_near("step sizes", &found.step_sizes, &expected.step_sizes, bound);
+    assert_near("context", &found.context, &expected.context, bound);
+}
+
+/// The way back through dynamics with everything in them, whole and in chunks that cut through sets.
+#[test]
+fn gradients_through_dynamics_agree() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let small = CudaBackend::new(0, Precision::F32).unwrap();
+    small.limit_memory(2 << 20).unwrap();
+    for (location_dim, activation) in
+        [(0, Activation::Silu), (2, Activation::Softplus), (1, Activation::Relu)]
+    {
+        let work = Work::at(location_dim, &[48, 32], 1, activation);
+        let (batch, total) = (work.batch(), work.offsets.num_elements());
+        let is_fixed: Vec<bool> = (0..total).map(|row| row % 7 == 3).collect();
+        let motion = Motion {
+            clip: Clip::Norm(2.0),
+            base_std_dev: Some(1.5),
+            bounds: Some(Bounds { low: -4.0, high: 4.0 }),
+            is_fixed: Some(&is_fixed),
+        };
+        let (step_sizes, noise_scales) = (&[0.02, 0.05, 0.01], &[0.1, 0.0, 0.05]);
+        let noise = Stream::new(4, "dynamics");
+        let langevin = Langevin { step_sizes, noise_scales, noise, motion };
+        let leapfrog = Leapfrog { step_sizes, motion };
+        let (values, momentum) = (normals("values", total * 3), normals("momentum", total * 3));
+        let (kinetic, pull) = (normals("kinetic", total), normals("pull", total * 3));
+        let of_langevin =
+            DynamicsCotangent { values: &values, momentum: None, kinetic: Some(&kinetic) };
+        let of_leapfrog =
+            DynamicsCotangent { values: &values, momentum: Some(&pull), kinetic: None };
+        let run = |backend: &dyn PointBackend| {
+            let mlp = &work.mlp;
+            let first = backend.langevin_backward(mlp, &batch, &langevin, of_langevin);
+            let second = backend.leapfrog_backward(mlp, &batch, &momentum, &leapfrog, of_leapfrog);
+            (first.unwrap(), second.unwrap())
+        };
+        let expected = run(&CpuBackend::new());
+        for gpu in [&gpu, &small] {
+            let found = run(gpu);
+            // A rectifier's slope jumps where rounding changes a sign, for a row or two.
+            let bound = if activation == Activation::Relu { 1e-3 } else { 2e-5 };
+            assert_dynamics_near(&found.0, &expected.0, bound);
+            assert_dynamics_near(&found.1, &expected.1, bound);
+        }
+    }
+}
+
+/// Scores and what is learned from them, at places; whole and in chunks.
+#[test]
+fn scores_and_their_gradients_agree() {
+    let Some(gpu) = gpu(Precision::F32) else { return };
+    let small = CudaBackend::new(0, Precision::F32).unwrap();
+    small.limit_memory(2 << 20).unwrap();
+    let work = Work::at(2, &[48, 32], 1, Activation::Silu);
+    let total = work.offsets.num_elements();
+    let (score, values) = (normals("score", total * 3), normals("values", total));
+    for values in [Some(&values[..]), None] {
+        let run = |backend: &dyn PointBackend| {
+            let cotangent = ScoreCotangent { score: &score, values };
+            let found = backend.score(&work.mlp, &work.batch()).unwrap();
+            let back = backend.score_backward(&work.mlp, &work.batch(), cotangent, Wanted::ALL);
+            (found, back.unwrap())
+        };
+        let (expected, expected_back) = run(&CpuBackend::new());
+        for gpu in [&gpu, &small] {
+            let (found, back) = run(gpu);
+            assert_near("values", &found.values, &expected.values, 1e-5);
+            assert_near("score", &found.score, &expected.score, 1e-5);
+            assert_gradients_near(back, expected_back.clone(), 2e-5);
         }
     }
 }

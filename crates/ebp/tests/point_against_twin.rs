@@ -21,7 +21,12 @@ use twin::{Anchors, widen};
 
 /// All eight ways to want gradients; a case uses one, chosen by its seed, besides all.
 fn some_wanted(seed: u64) -> Wanted {
-    Wanted { parameters: seed & 1 != 0, context: seed & 2 != 0, elements: seed & 4 != 0 }
+    Wanted {
+        parameters: seed & 1 != 0,
+        context: seed & 2 != 0,
+        elements: seed & 4 != 0,
+        locations: seed & 8 != 0,
+    }
 }
 
 /// What is wanted is there, what is not is `None`.
@@ -194,6 +199,7 @@ fn check_log_partition(spec: &Spec, k: usize) -> Option<()> {
                 .log_partition_backward(&case.mlp, &candidates, given, &cotangent, wanted)
                 .unwrap();
             assert_as_wanted(&found, wanted);
+            assert_eq!(found.locations.is_some(), wanted.locations);
             assert_gradients_close(backend, &found, &expected, case.mlp.shape());
         }
     }

@@ -167,6 +167,9 @@ fn log_partition_gradients_are_finite_differences() {
             check("candidates", &anchors.values, &gradients.elements, |x| {
                 loss(&network, &Anchors { values: x.to_vec(), ..anchors.clone() })
             });
+            check("locations", &anchors.locations, &gradients.locations, |t| {
+                loss(&network, &Anchors { locations: t.to_vec(), ..anchors.clone() })
+            });
         }
     }
 }

@@ -7,16 +7,18 @@ use std::path::Path;
 
 use ebp::Error;
 use ebp::checkpoint::{Best, Checkpoint, CheckpointMeta, CheckpointStore, META_FILE, STATE_FILE};
-use ebp::tensor::Tensor;
+use ebp::tensor::{Tensor, TensorValues};
 use proptest::prelude::*;
 
 const MILESTONE: u64 = 100;
 
 fn checkpoint(step: u64) -> Checkpoint {
     let values: Vec<f32> = (0..6).map(|k| (k as f32 + step as f32).sin()).collect();
+    let double = TensorValues::F64(vec![0.1, f64::MIN_POSITIVE]);
     let state = BTreeMap::from([
         ("w".into(), Tensor::new(vec![2, 3], values).unwrap()),
         ("adam.num_steps".into(), Tensor::integer(i64::MAX)),
+        ("double".into(), Tensor::from_values(vec![2], double).unwrap()),
         ("empty".into(), Tensor::new(vec![0, 3], Vec::new()).unwrap()),
     ]);
     let numbers = BTreeMap::from([("mean".into(), vec![0.1, -3.0])]);
@@ -52,7 +54,7 @@ fn everything_comes_back_and_equal_states_have_equal_bytes() {
     let loaded = Checkpoint::load(&first).unwrap();
     assert_eq!(loaded.meta, checkpoint(7).meta);
     assert_eq!(loaded.state, checkpoint(7).state);
-    assert_eq!(loaded.state.len(), 3);
+    assert_eq!(loaded.state.len(), 4);
     loaded.save(&folder.path().join("third")).unwrap();
     assert_eq!(files(&first), files(&folder.path().join("third")));
     assert!(matches!(checkpoint(7).save(&first), Err(Error::Occupied { .. })));

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ebp::metric::collection::{Preparation, SetNormalisation};
 use ebp::metric::distance::{ChamferConvention, EmdMethod};
-use serde::Serialize;
 
-use super::{at_least_one, number_of_threads};
+use super::{Choice, at_least_one, choice, number_of_threads};
 
 const DISTANCE_HELP: &str = "\
 What the numbers are:
@@ -46,6 +46,10 @@ pub(crate) struct DistanceArguments {
 
     #[command(flatten)]
     pub(crate) clouds: CloudArguments,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = number_of_threads)]
+    pub(crate) threads: Option<usize>,
 
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -128,8 +132,8 @@ pub(crate) struct CloudArguments {
     pub(crate) points: Option<usize>,
 
     /// What is done to each set first
-    #[arg(long, value_enum, default_value_t = Normalisation::None, value_name = "HOW")]
-    pub(crate) normalise: Normalisation,
+    #[arg(long, default_value = "none", value_parser = choice(NORMALISATIONS), value_name = "HOW")]
+    pub(crate) normalise: SetNormalisation,
 
     /// Seed of what is drawn at random
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -186,26 +190,20 @@ impl From<ChamferName> for ChamferConvention {
     }
 }
 
-/// What is done to each set before it is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Normalisation {
-    /// Nothing: coordinates as they are
-    None,
-    /// Mean to the origin, farthest point to distance 1/2
-    UnitBall,
-    /// Middle of the box to the origin, longest side to length 1
-    UnitCube,
-}
+const NORMALISATIONS: &[Choice<SetNormalisation>] = &[
+    ("none", "Nothing: coordinates as they are", SetNormalisation::None),
+    ("unit-ball", "Mean to the origin, farthest point to distance 1/2", SetNormalisation::UnitBall),
+    (
+        "unit-cube",
+        "Middle of the box to the origin, longest side to length 1",
+        SetNormalisation::UnitCube,
+    ),
+];
 
-impl Normalisation {
-    /// `none`, `unit-ball` or `unit-cube`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::UnitBall => "unit-ball",
-            Self::UnitCube => "unit-cube",
-        }
+impl CloudArguments {
+    /// How sets are prepared, `subset` of each collection.
+    pub(crate) fn preparation(&self, subset: Option<usize>) -> Preparation {
+        Preparation { subset, points: self.points, normalise: self.normalise, seed: self.seed }
     }
 }
 

@@ -3,28 +3,26 @@
 //! The path: arguments → features and labels → cross-validation, or a fit and a test → [`Report`] →
 //! table or JSON, and a picture of the confusion matrix.
 
-mod labels;
 mod report;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ebp::data::npy::read_npy;
+use ebp::figure::confusion::ConfusionPicture;
+use ebp::figure::save;
 use ebp::metric::classify::{
-    Confusion, Cost, Features, Labelled, SvmConfig, cross_validate, fit_choosing,
+    Classes, Confusion, Cost, Features, Labelled, SvmConfig, cross_validate, fit_choosing,
+    read_labels,
 };
 use ebp::rng::Stream;
 use miette::miette;
 
-use self::labels::{Classes, read_labels};
 use self::report::{Protocol, Report};
-use crate::args::{at_least_one, number_of_threads};
+use crate::args::{Common, at_least_one};
 use crate::failure::Failure;
 use crate::output;
-use crate::picture::confusion::ConfusionPicture;
-use crate::picture::save;
 use crate::progress;
-use crate::threads::start_threads;
 
 const HELP: &str = "\
 What it does: one linear support vector machine per class against the rest, L2-regularised squared
@@ -75,13 +73,8 @@ pub(crate) struct ClassifyArguments {
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = number_of_threads)]
-    threads: Option<usize>,
-
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// C, as typed.
@@ -111,13 +104,8 @@ pub(crate) fn cost(text: &str) -> Result<CostArgument, String> {
 
 /// Fits, predicts and prints.
 pub(crate) fn run(arguments: &ClassifyArguments) -> Result<(), Failure> {
-    let report = start_threads(arguments.threads)?.install(|| measure(arguments))?;
-    if arguments.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.table())?;
-    }
-    Ok(())
+    let report = arguments.common.install(|| measure(arguments))?;
+    if arguments.common.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
 fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
@@ -141,7 +129,7 @@ fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
     let config = SvmConfig::default();
     let stream = Stream::new(arguments.seed, "classify");
     let cost = arguments.c.cost(arguments.folds);
-    let clock = progress::clock(1, false);
+    let clock = progress::clock(1, arguments.common.quiet);
     clock.set_message("fitting");
     let (confusion, protocol) = match &test {
         None => {

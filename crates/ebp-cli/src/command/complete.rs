@@ -1,29 +1,16 @@
 //! `ebp complete`: several pictures that a picture with missing pixels could be.
-//!
-//! The path: model, picture and mask → [`Completions`] → PNG files and a few numbers.
 
-mod element;
-mod exact;
-mod picture;
-
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use ebp::IndexedSet;
-use ebp::process::{Grid, Process};
+use ebp::figure::save;
+use ebp::model::{CompleteOptions, GivenPicture, MaskOptions, Model, PixelDraw};
+use ebp::rng::Stream;
 use serde::Serialize;
 
-use self::picture::Given;
-use super::train::pictures::{Size, TrainedPictures, TrainedProcess, shaded};
+use crate::args::Common;
 use crate::failure::Failure;
-use crate::output;
-use crate::picture::mosaic::{Mosaic, Row, Thumbnail};
-use crate::picture::save;
-use crate::threads::start_threads;
-
-/// Draws of the latent behind the maps of energy and standard deviation.
-const MAP_DRAWS: usize = 32;
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 The mask is a picture of the same size: white is missing, black is known. Without a mask the
@@ -48,7 +35,6 @@ Examples:
 /// Arguments of `ebp complete`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct CompleteArguments {
     /// Folder of a run of `ebp train` on pictures
     model: PathBuf,
@@ -96,13 +82,8 @@ pub(crate) struct CompleteArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
-
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// What is printed.
@@ -121,126 +102,67 @@ struct Report {
 
 /// Completes and reports.
 pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
-    let threads = start_threads(arguments.threads)?;
-    threads.install(|| {
-        let model = TrainedPictures::load(&arguments.model)?;
-        let given = Given::read(
-            &arguments.image,
-            arguments.mask.as_deref(),
-            arguments.invert_mask,
-            arguments.resize,
-            model.size,
-        )?;
-        let (name, found) = match &model.process {
-            TrainedProcess::Exact(process) => {
-                ("ebp-exact", exact::complete(process, &given, arguments)?)
-            }
-            TrainedProcess::Element(process) => {
-                (process.name(), element::complete(process, &given, arguments)?)
-            }
-        };
-        fs::create_dir_all(&arguments.out)
-            .map_err(|error| Failure::cannot("create", &arguments.out, &error))?;
-        let files = found.write(&given, model.size, &arguments.out)?;
-        let report = Report {
-            model: name,
-            steps: model.step,
-            known_pixels: given.mask.iter().filter(|known| **known).count(),
-            missing_pixels: given.mask.iter().filter(|known| !**known).count(),
-            diversity: mean(&found.variances),
-            energy: mean(&found.energies),
-            files,
-        };
-        if arguments.json {
-            return output::print_json(&report);
-        }
-        output::print(&format!(
-            "{} of {} pixels filled in {} times\n\
-             diversity  {:.4} (variance over draws on [-1, 1])\n\
-             energy     {:.3} nats per missing pixel\n\
-             pictures   {}\n",
-            report.missing_pixels,
-            given.mask.len(),
-            arguments.count,
-            report.diversity,
-            report.energy,
-            arguments.out.display()
-        ))
+    let report = arguments.common.install(|| complete(arguments))?;
+    if arguments.common.json {
+        return output::print_json(&report);
+    }
+    output::print(&format!(
+        "{} of {} pixels filled in {} times\n\
+         diversity  {:.4} (variance over draws on [-1, 1])\n\
+         energy     {:.3} nats per missing pixel\n\
+         pictures   {}\n",
+        report.missing_pixels,
+        report.missing_pixels + report.known_pixels,
+        arguments.count,
+        report.diversity,
+        report.energy,
+        arguments.out.display()
+    ))
+}
+
+fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let size = model.pictures()?.size();
+    let mask = MaskOptions {
+        mask: arguments.mask.as_deref(),
+        is_inverted: arguments.invert_mask,
+        is_resized: arguments.resize,
+    };
+    let given = GivenPicture::read(&arguments.image, &mask, size)?;
+    let draw = match (arguments.langevin, arguments.grain, arguments.rounds) {
+        (Some(steps), ..) => PixelDraw::Langevin(steps),
+        (None, _, rounds) if rounds > 1 => PixelDraw::Rounds(rounds),
+        (None, true, _) => PixelDraw::Grain,
+        (None, false, _) => PixelDraw::Mean,
+    };
+    let stream = Stream::new(arguments.seed, "complete");
+    let clock = progress::clock(1, arguments.common.quiet);
+    clock.set_message(format!("{} completions", arguments.count));
+    let options = CompleteOptions { count: arguments.count, draw, stream };
+    let found = model.complete(&given, &options)?;
+    clock.finish_and_clear();
+    let mut pictures: Vec<_> = (1..)
+        .zip(found.images(size))
+        .map(|(number, picture)| (format!("completion-{number}.png"), picture))
+        .collect();
+    let [energy, std_dev] = found.maps(&given, size);
+    pictures.push(("grid.png".into(), found.figure(&given, size)));
+    pictures.extend([("energy.png".into(), energy), ("std-dev.png".into(), std_dev)]);
+    let mut files = Vec::new();
+    for (name, picture) in pictures {
+        let path = arguments.out.join(name);
+        save(&picture, &path)?;
+        files.push(path.display().to_string());
+    }
+    let missing = given.missing().len();
+    let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / numbers.len().max(1) as f64;
+    Ok(Report {
+        model: model.name(),
+        steps: model.step(),
+        known_pixels: given.mask.len() - missing,
+        missing_pixels: missing,
+        diversity: mean(&found.variances),
+        energy: mean(&found.energies),
+        files,
     })
-}
-
-fn mean(numbers: &[f64]) -> f64 {
-    numbers.iter().sum::<f64>() / numbers.len().max(1) as f64
-}
-
-/// What a model makes of a picture.
-struct Completions {
-    /// Whole pictures, `[count][height, width, channels]`.
-    pictures: Vec<Vec<u8>>,
-    /// Variance over draws and −log p of every missing pixel.
-    variances: Vec<f64>,
-    energies: Vec<f64>,
-}
-
-impl Completions {
-    /// Writes all files and names them.
-    fn write(&self, given: &Given, size: Size, folder: &Path) -> Result<Vec<String>, Failure> {
-        let Size { width, channels, .. } = size;
-        let mut files = Vec::new();
-        let mut write = |picture: &image::RgbImage, name: String| {
-            let path = folder.join(name);
-            files.push(path.display().to_string());
-            save(picture, &path)
-        };
-        let pictures: Vec<Thumbnail> =
-            self.pictures.iter().map(|levels| Thumbnail::new(width, channels, levels)).collect();
-        for (number, picture) in (1..).zip(&pictures) {
-            write(&picture.image(), format!("completion-{number}.png"))?;
-        }
-        let map = |numbers: &[f64]| {
-            let mut all = vec![0.0; given.mask.len()];
-            let missing = all.iter_mut().zip(&given.mask).filter(|(_, known)| !**known);
-            missing.zip(numbers).for_each(|((cell, _), number)| *cell = *number);
-            all
-        };
-        let std_devs: Vec<f64> = self.variances.iter().map(|variance| variance.sqrt()).collect();
-        let energy = Thumbnail::heat(width, &map(&self.energies));
-        let std_dev = Thumbnail::heat(width, &map(&std_devs));
-        let given = shaded(&given.levels, &given.mask, width, channels);
-        let row = |label: &str, pictures| Row { label: label.into(), pictures };
-        let rows = pictures.chunks(8).map(|pictures| row("completions", pictures.to_vec()));
-        let mut all = vec![row("given", vec![given])];
-        all.extend(rows);
-        all.push(row("energy, std dev", vec![energy.clone(), std_dev.clone()]));
-        write(&Mosaic { groups: vec![(String::new(), all)] }.draw(), "grid.png".into())?;
-        write(&energy.image(), "energy.png".into())?;
-        write(&std_dev.image(), "std-dev.png".into())?;
-        Ok(files)
-    }
-}
-
-impl Given {
-    fn grid(&self) -> Result<Grid, Failure> {
-        Ok(Grid::new(self.width, self.mask.len() / self.width)?)
-    }
-
-    /// The places that are missing.
-    fn missing(&self) -> Vec<usize> {
-        (0..self.mask.len()).filter(|&place| !self.mask[place]).collect()
-    }
-
-    fn locations(&self, places: &[usize]) -> Vec<f64> {
-        let Ok(grid) = self.grid() else { return Vec::new() };
-        places.iter().flat_map(|&place| grid.location(place)).collect()
-    }
-
-    /// The known pixels, at the middle of their levels.
-    fn context(&self) -> Result<IndexedSet, Failure> {
-        let places: Vec<usize> = (0..self.mask.len()).filter(|&place| self.mask[place]).collect();
-        let values = places
-            .iter()
-            .flat_map(|&place| &self.levels[place * self.channels..][..self.channels])
-            .map(|&level| (f64::from(level) + 0.5) / 128.0 - 1.0);
-        Ok(IndexedSet::new(2, self.channels, self.locations(&places), values.collect())?)
-    }
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use ebp::data::Cloud;
 use ebp::data::cloud::write_cloud;
+use ebp::figure::{contact_sheet, save};
+use ebp::model::{Model, read_cloud_inputs, write_clouds};
 use ebp::process::DenoiseSettings;
+use serde::Serialize;
 
-use super::cloud_model::{TrainedCloud, draw_rows, read_inputs, standardised_sets, write_clouds};
+use crate::args::Common;
 use crate::failure::Failure;
-use crate::output;
-use crate::threads::start_threads;
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 Every point climbs to where the model, told the whole cloud, finds points likely. With `--noise`,
@@ -53,52 +55,74 @@ pub(crate) struct DenoiseArguments {
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    clouds: usize,
+    steps: usize,
+    /// How far points moved, root mean square, in the units of the file.
+    moved: f64,
+    out: String,
 }
 
 /// Clouds of a row of the picture.
 const COLUMNS: usize = 8;
+/// The bar of the clouds.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
 
 /// Denoises and writes.
 pub(crate) fn run(arguments: &DenoiseArguments) -> Result<(), Failure> {
-    start_threads(arguments.threads)?.install(|| {
-        let trained = TrainedCloud::load(&arguments.model)?;
-        let clouds = read_inputs(std::slice::from_ref(&arguments.noisy), &trained)?;
-        let affine = &trained.scale.affine;
-        let settings = DenoiseSettings {
-            num_steps: arguments.steps,
-            step_size: arguments.step_size,
-            noise: arguments.noise.map(|noise| noise / affine.scale),
-            ..DenoiseSettings::default()
-        };
-        let (mut before, mut after, mut moved) = (Vec::new(), Vec::new(), 0.0);
-        for set in 0..clouds.num_clouds() {
-            let noisy = clouds.cloud(set);
-            let clean = trained.process.denoise(noisy, None, None, &settings)?;
-            let square: f64 =
-                clean.iter().zip(noisy).map(|(a, b)| f64::from((a - b).powi(2))).sum();
-            moved += (square * trained.dim() as f64 / noisy.len() as f64).sqrt();
-            before.extend(standardised_sets(noisy, noisy.len(), affine));
-            after.extend(standardised_sets(&clean, clean.len(), affine));
-        }
-        let dim = trained.dim();
-        if let [cloud] = after.as_slice() {
-            write_cloud(&arguments.out, &Cloud { dim, points: cloud.clone() })?;
-        } else {
-            write_clouds(&arguments.out, &after, dim, "ply")?;
-        }
-        if let Some(picture) = &arguments.picture {
-            let first = |clouds: &[Vec<f32>]| clouds[..clouds.len().min(COLUMNS)].to_vec();
-            draw_rows(picture, &[&first(&before), &first(&after)], dim)?;
-        }
-        let mean = moved / clouds.num_clouds() as f64 * f64::from(affine.scale);
-        output::print(&format!(
-            "{} clouds denoised in {} steps; points moved by {mean:.4} (root mean square): {}\n",
-            clouds.num_clouds(),
-            settings.num_steps,
-            arguments.out.display()
-        ))
+    let report = arguments.common.install(|| denoise(arguments))?;
+    if arguments.common.json {
+        return output::print_json(&report);
+    }
+    output::print(&format!(
+        "{} clouds denoised in {} steps; points moved by {:.4} (root mean square): {}\n",
+        report.clouds, report.steps, report.moved, report.out
+    ))
+}
+
+fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let dim = model.clouds()?.dim();
+    let clouds = read_cloud_inputs(std::slice::from_ref(&arguments.noisy))?;
+    let settings = DenoiseSettings {
+        num_steps: arguments.steps,
+        step_size: arguments.step_size,
+        noise: arguments.noise,
+        ..DenoiseSettings::default()
+    };
+    let count = clouds.num_clouds();
+    let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
+    let (mut after, mut moved) = (Vec::new(), 0.0);
+    for set in 0..count {
+        let noisy = clouds.cloud(set);
+        let clean = model.denoise(noisy, &settings)?;
+        let square: f64 = clean.iter().zip(noisy).map(|(a, b)| f64::from((a - b).powi(2))).sum();
+        moved += (square * dim as f64 / noisy.len() as f64).sqrt() / count as f64;
+        after.push(clean);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if let [cloud] = after.as_slice() {
+        write_cloud(&arguments.out, &Cloud { dim, points: cloud.clone() })?;
+    } else {
+        write_clouds(&arguments.out, &after, dim, "ply")?;
+    }
+    if let Some(picture) = &arguments.picture {
+        let shown = count.min(COLUMNS);
+        let before: Vec<Vec<f32>> = (0..shown).map(|set| clouds.cloud(set).to_vec()).collect();
+        save(&contact_sheet::draw_rows(&[&before, &after[..shown]], dim), picture)?;
+    }
+    Ok(Report {
+        model: arguments.model.display().to_string(),
+        clouds: count,
+        steps: arguments.steps,
+        moved,
+        out: arguments.out.display().to_string(),
     })
 }

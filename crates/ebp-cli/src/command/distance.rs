@@ -1,8 +1,8 @@
 //! `ebp distance`: how far two sets of points are apart.
 
-use std::io::{Write, stdout};
 use std::path::Path;
 
+use ebp::metric::collection::Collection;
 use ebp::metric::distance::{
     ArrangedCloud, ChamferConvention, Emd, EmdMethod, GpuDistances, Matching, NearestNeighbours,
     emd,
@@ -10,10 +10,11 @@ use ebp::metric::distance::{
 use miette::miette;
 use serde::Serialize;
 
-use super::clouds::Collection;
 use crate::args::DistanceArguments;
 use crate::device;
 use crate::failure::Failure;
+use crate::output;
+use crate::threads::start_threads;
 
 /// The result of `ebp distance`.
 #[derive(Debug, Serialize)]
@@ -58,19 +59,15 @@ struct EmdReport {
 
 /// Measures and prints.
 pub(crate) fn run(arguments: &DistanceArguments) -> Result<(), Failure> {
-    let (x, y) = (read(&arguments.x, arguments)?, read(&arguments.y, arguments)?);
-    let report = measure(&x, &y, arguments)?;
-    if arguments.json {
-        let text = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
-        writeln!(stdout().lock(), "{text}")?;
-    } else {
-        stdout().lock().write_all(report.table().as_bytes())?;
-    }
-    Ok(())
+    let report = start_threads(arguments.threads)?.install(|| {
+        let (x, y) = (read(&arguments.x, arguments)?, read(&arguments.y, arguments)?);
+        measure(&x, &y, arguments)
+    })?;
+    if arguments.json { output::print_json(&report) } else { output::print(&report.table()) }
 }
 
 fn read(path: &Path, arguments: &DistanceArguments) -> Result<ArrangedCloud, Failure> {
-    let mut clouds = Collection::read(path, None, &arguments.clouds)?.clouds;
+    let mut clouds = Collection::read(path, &arguments.clouds.preparation(None))?.clouds;
     match (clouds.pop(), clouds.len()) {
         (Some(cloud), 0) => Ok(cloud),
         (_, others) => Err(Failure::Usage(miette!(

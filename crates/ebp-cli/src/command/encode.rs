@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ebp::data::Clouds;
 use ebp::data::npy::{Array, Precision, write_npy};
+use ebp::model::{Model, class_of, read_cloud_inputs};
+use serde::Serialize;
 
-use super::cloud_model::{TrainedCloud, read_inputs, sets};
+use crate::args::Common;
 use crate::failure::Failure;
-use crate::output;
-use crate::threads::start_threads;
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 The class of a cloud is the part of its name before the last slash: `chair/12` of a file chair.npy
@@ -42,9 +44,8 @@ pub(crate) struct EncodeArguments {
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// What the encoder offers.
@@ -56,35 +57,64 @@ enum FeatureName {
     Mean,
 }
 
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    clouds: usize,
+    features: usize,
+    out: String,
+}
+
+/// Clouds that are encoded between two looks at the bar.
+const AT_ONCE: usize = 256;
+/// The bar of the clouds.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
+
 /// Encodes and writes.
 pub(crate) fn run(arguments: &EncodeArguments) -> Result<(), Failure> {
-    start_threads(arguments.threads)?.install(|| {
-        let trained = TrainedCloud::load(&arguments.model)?;
-        let clouds = read_inputs(&arguments.sets, &trained)?;
-        let codes = trained.process.encode(&sets(&clouds))?;
-        let values = match arguments.features {
+    let report = arguments.common.install(|| encode(arguments))?;
+    if arguments.common.json {
+        return output::print_json(&report);
+    }
+    let Report { clouds, features, out, .. } = report;
+    output::print(&format!("{clouds} clouds, {features} features each: {out}\n"))
+}
+
+fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let clouds = read_cloud_inputs(&arguments.sets)?;
+    let count = clouds.num_clouds();
+    let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
+    let mut values = Vec::new();
+    for start in (0..count).step_by(AT_ONCE) {
+        let members = start..(start + AT_ONCE).min(count);
+        let codes = model.encode(&part(&clouds, members.clone())?)?;
+        values.extend(match arguments.features {
             FeatureName::Pooled => codes.pooled,
             FeatureName::Mean => codes.mean,
-        };
-        let count = clouds.num_clouds();
-        let width = values.len() / count;
-        let array = Array::new(vec![count, width], values)?;
-        write_npy(&arguments.out, &array, Precision::Single)?;
-        if let Some(path) = &arguments.labels {
-            let lines: Vec<&str> = clouds.names().iter().map(|name| class_of(name)).collect();
-            let lines = lines.join(
-                "
-",
-            ) + "
-";
-            std::fs::write(path, lines).map_err(|error| Failure::cannot("write", path, &error))?;
-        }
-        let out = arguments.out.display();
-        output::print(&format!("{count} clouds, {width} features each: {out}\n"))
+        });
+        bar.set_position(members.end as u64);
+    }
+    bar.finish_and_clear();
+    let width = values.len() / count;
+    write_npy(&arguments.out, &Array::new(vec![count, width], values)?, Precision::Single)?;
+    if let Some(path) = &arguments.labels {
+        let lines: String =
+            clouds.names().iter().map(|name| format!("{}\n", class_of(name))).collect();
+        std::fs::write(path, lines).map_err(|error| Failure::cannot("write", path, &error))?;
+    }
+    Ok(Report {
+        model: arguments.model.display().to_string(),
+        clouds: count,
+        features: width,
+        out: arguments.out.display().to_string(),
     })
 }
 
-/// The name of the folder or file that holds a cloud.
-pub(crate) fn class_of(name: &str) -> &str {
-    name.rsplit_once('/').map_or("", |(class, _)| class)
+/// A run of clouds.
+fn part(clouds: &Clouds, members: std::ops::Range<usize>) -> ebp::Result<Clouds> {
+    let points = members.clone().flat_map(|set| clouds.cloud(set).iter().copied()).collect();
+    let sizes = members.clone().map(|set| clouds.offsets().size(set));
+    let offsets = ebp::SetOffsets::from_sizes(sizes)?;
+    Clouds::new(clouds.dim(), points, offsets, clouds.names()[members].to_vec())
 }

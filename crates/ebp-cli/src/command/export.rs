@@ -7,16 +7,15 @@
 //! metrics.jsonl    the record of training, for `ebp plot`
 //! ```
 
-use std::fmt::Write;
-use std::fs;
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ebp::checkpoint::{Checkpoint, CheckpointStore, META_FILE, STATE_FILE};
+use ebp::checkpoint::{CheckpointStore, META_FILE, STATE_FILE};
+use ebp::model::Model;
 use miette::miette;
 use serde::Serialize;
 
-use super::cloud_model::TrainedCloud;
 use crate::failure::Failure;
 use crate::output;
 
@@ -31,8 +30,6 @@ Examples:
   ebp sample models/chairs -n 12 -o chairs/
   ebp export runs/sines --out sines --json
   ebp predict sines --context known.csv --at at.csv";
-
-const METRICS_FILE: &str = "metrics.jsonl";
 
 /// Arguments of `ebp export`.
 #[derive(Debug, Args)]
@@ -56,7 +53,7 @@ pub(crate) struct ExportArguments {
 struct Report {
     run: String,
     out: String,
-    kind: String,
+    kind: &'static str,
     steps: u64,
     /// Of all files.
     bytes: u64,
@@ -74,76 +71,56 @@ struct Report {
 pub(crate) fn run(arguments: &ExportArguments) -> Result<(), Failure> {
     let (run, out) = (&arguments.run, &arguments.out);
     check_free(out)?;
-    let (path, checkpoint) = newest(run)?;
-    let settings = shared_settings(&checkpoint.meta.config).map_err(|error| {
-        Failure::Failed(miette!("the settings in `{}` cannot be read: {error}", run.display()))
-    })?;
-    let mut weights = checkpoint.weights()?;
-    weights.meta.config.clone_from(&settings.text);
-
-    let cloud = (settings.kind == "clouds").then(|| TrainedCloud::load(run)).transpose()?;
-    fs::create_dir_all(out).map_err(|error| Failure::cannot("create", out, &error))?;
-    let no_codes = cloud.and_then(|cloud| cloud.write_codes_to(out).err()).map(reason);
-    let metrics = run.join(METRICS_FILE);
-    if metrics.is_file() {
-        let copied = fs::copy(&metrics, out.join(METRICS_FILE));
-        copied.map_err(|error| Failure::cannot("copy", &metrics, &error))?;
-    }
-    let config = out.join("config.toml");
-    fs::write(&config, &settings.text)
-        .map_err(|error| Failure::cannot("write", &config, &error))?;
-    // Last, so that a folder that was cut short is no model.
-    CheckpointStore::open(out.join("checkpoints"), 1)?.save(&weights, 1)?;
-
-    let (mut files, mut bytes) = (Vec::new(), 0);
-    list(out, out, &mut files, &mut bytes)?;
-    let folder = out.display();
-    let example = match settings.kind.as_str() {
+    let run_checkpoint_bytes = newest(run)?;
+    let model = Model::load(run)?;
+    let saved = model.save(out)?;
+    let (kind, folder) = (model.settings().kind(), out.display());
+    let example = match kind {
         "clouds" => format!("ebp sample {folder} -n 12 -o clouds/"),
         "curves" => format!("ebp predict {folder} --context known.csv --at at.csv"),
         "pictures" => format!("ebp complete {folder} --image torn.png"),
-        _ => format!("ebp plot {folder}"),
+        _ => format!("ebp sample {folder} -n 12 --points 16 -o sets/"),
     };
     let report = Report {
         run: run.display().to_string(),
         out: folder.to_string(),
-        kind: settings.kind,
-        steps: weights.meta.step,
-        bytes,
-        run_checkpoint_bytes: size(&path.join(STATE_FILE))? + size(&path.join(META_FILE))?,
-        files,
-        no_codes,
+        kind,
+        steps: model.step(),
+        bytes: saved.bytes,
+        run_checkpoint_bytes,
+        files: saved.files,
+        no_codes: saved.no_codes,
         example,
     };
-    if arguments.json { output::print_json(&report) } else { output::print(&report.text()) }
+    if arguments.json { output::print_json(&report) } else { output::print(&report.to_string()) }
 }
 
-impl Report {
-    fn text(&self) -> String {
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
-        let mut text = format!(
-            "weights after {} steps, {:.2} MB (the run's checkpoint has {:.2} MB): {}\n",
+        writeln!(
+            f,
+            "weights after {} steps, {:.2} MB (the run's checkpoint has {:.2} MB): {}",
             self.steps,
             megabytes(self.bytes),
             megabytes(self.run_checkpoint_bytes),
             self.out
-        );
+        )?;
         for file in &self.files {
-            let _ = writeln!(text, "  {file}");
+            writeln!(f, "  {file}")?;
         }
         if let Some(reason) = &self.no_codes {
-            let _ = writeln!(
-                text,
+            writeln!(
+                f,
                 "without codes of the training sets ({reason}): sample with `--prior standard`"
-            );
+            )?;
         }
-        let _ = writeln!(text, "use it like a run: {}", self.example);
-        text
+        writeln!(f, "use it like a run: {}", self.example)
     }
 }
 
-/// The newest checkpoint of a run, with everything in it, and its folder.
-fn newest(run: &Path) -> Result<(PathBuf, Checkpoint), Failure> {
+/// That there is a run to export, and the size of its newest checkpoint.
+fn newest(run: &Path) -> Result<u64, Failure> {
     let folder = run.join("checkpoints");
     if !folder.is_dir() {
         return Err(Failure::Usage(miette!(
@@ -166,112 +143,20 @@ fn newest(run: &Path) -> Result<(PathBuf, Checkpoint), Failure> {
             run.display()
         )));
     }
-    Ok((loaded.path, loaded.checkpoint))
+    let size = |name: &str| std::fs::metadata(loaded.path.join(name)).map_or(0, |file| file.len());
+    Ok(size(STATE_FILE) + size(META_FILE))
 }
 
-/// That nothing is lost by writing to `out`.
+/// That nothing is lost by writing to `out`, before a model is looked for.
 fn check_free(out: &Path) -> Result<(), Failure> {
-    let occupied = |found: &str| {
-        Failure::Usage(miette!(
-            help = "choose another folder, or remove this one",
-            "`--out {}` must be a new or an empty folder, found {found}",
-            out.display()
-        ))
+    let found = match std::fs::read_dir(out).map(Iterator::count) {
+        Ok(count) if count > 0 => "files in it",
+        Err(_) if out.exists() => "a file",
+        _ => return Ok(()),
     };
-    if !out.exists() {
-        return Ok(());
-    }
-    if !out.is_dir() {
-        return Err(occupied("a file"));
-    }
-    let mut entries = fs::read_dir(out).map_err(|error| Failure::cannot("read", out, &error))?;
-    if entries.next().is_some() { Err(occupied("files in it")) } else { Ok(()) }
-}
-
-/// Settings for everyone.
-struct Shared {
-    kind: String,
-    text: String,
-}
-
-/// The settings with the data by their name only.
-fn shared_settings(text: &str) -> Result<Shared, String> {
-    let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
-    let kind = table.get("kind").and_then(toml::Value::as_str).unwrap_or("curves").to_owned();
-    let source = table.get_mut("data").and_then(|data| data.get_mut("source"));
-    if let Some(toml::Value::String(source)) = source {
-        *source = name_only(source);
-    }
-    let text = toml::to_string_pretty(&table).map_err(|error| error.to_string())?;
-    Ok(Shared { kind, text })
-}
-
-/// The last component of a path; other words stay as they are.
-fn name_only(source: &str) -> String {
-    let trimmed = source.trim_end_matches(['/', '\\']);
-    match trimmed.rsplit_once(['/', '\\']) {
-        None => source.to_owned(),
-        // A folder `data/chair` must not become the built-in shape `chair`.
-        Some((_, name)) if !name.contains('.') => format!("./{name}"),
-        Some((_, name)) => name.to_owned(),
-    }
-}
-
-/// What a failure says, in one line.
-fn reason(failure: Failure) -> String {
-    match failure {
-        Failure::Usage(report) | Failure::Failed(report) => report.to_string(),
-        Failure::ReaderGone | Failure::Interrupted => "interrupted".to_owned(),
-    }
-}
-
-/// All files under `folder` as seen from `root`, by name, and the sum of their sizes.
-fn list(
-    root: &Path,
-    folder: &Path,
-    files: &mut Vec<String>,
-    bytes: &mut u64,
-) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::cannot("read", folder, &error);
-    let entries = fs::read_dir(folder).map_err(cannot)?;
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>().map_err(cannot)?;
-    paths.sort();
-    for path in paths {
-        if path.is_dir() {
-            list(root, &path, files, bytes)?;
-        } else {
-            *bytes += size(&path)?;
-            files.push(path.strip_prefix(root).unwrap_or(&path).display().to_string());
-        }
-    }
-    Ok(())
-}
-
-fn size(path: &Path) -> Result<u64, Failure> {
-    let found = fs::metadata(path).map_err(|error| Failure::cannot("read", path, &error))?;
-    Ok(found.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_keep_their_name_and_nothing_else() {
-        for (source, expected) in [
-            ("chair", "chair"),
-            ("rain.csv", "rain.csv"),
-            ("/home/me/data/chair.npy", "chair.npy"),
-            ("C:\\data\\rain.csv", "rain.csv"),
-            ("modelnet10/chair/", "./chair"),
-        ] {
-            assert_eq!(name_only(source), expected);
-        }
-        let text = "kind = \"clouds\"\nseed = 3\n\n[data]\nheld_out = 2\nsource = \"/a/b.npy\"\n";
-        let shared = shared_settings(text).unwrap();
-        assert_eq!((shared.kind.as_str(), shared.text), ("clouds", text.replace("/a/", "")));
-        assert_eq!(shared_settings("seed = 1\n").unwrap().kind, "curves");
-        assert!(shared_settings("seed").is_err());
-    }
+    Err(Failure::Usage(miette!(
+        help = "choose another folder, or remove this one",
+        "`--out {}` must be a new or an empty folder, found {found}",
+        out.display()
+    )))
 }

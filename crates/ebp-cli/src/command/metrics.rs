@@ -9,47 +9,41 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use ebp::metric::collection::{CollectionMetrics, CollectionOptions, evaluate_on};
+use ebp::metric::collection::{Collection, CollectionMetrics, CollectionOptions, evaluate_on};
 use ebp::metric::distance::GpuDistances;
-use miette::miette;
 
 use self::progress::PairProgress;
 use self::report::{CollectionReport, Report, Rows};
-use super::clouds::Collection;
 use crate::args::MetricsArguments;
 use crate::device;
 use crate::failure::Failure;
+use crate::output;
+use crate::threads::start_threads;
 
 /// Below the user's cache folder.
 const CACHE_NAME: &str = "ebp/metrics";
 
 /// Evaluates and prints.
 pub(crate) fn run(arguments: &MetricsArguments) -> Result<(), Failure> {
-    let threads = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads.unwrap_or(0)) // 0 is rayon's word for all cores
-        .build()
-        .map_err(|error| {
-            Failure::Usage(miette!(
-                help = "ask for fewer threads, or leave `--threads` out",
-                "cannot start the threads: {error}"
-            ))
-        })?;
-    let report = threads.install(|| measure(arguments))?;
+    let report = start_threads(arguments.threads)?.install(|| measure(arguments))?;
     if arguments.json {
-        report.print_json()?;
+        output::print_json(&report)
     } else {
-        report.print_table(arguments.paper)?;
+        output::print(&report.table(arguments.paper))
     }
-    Ok(())
 }
 
 fn measure(arguments: &MetricsArguments) -> Result<Report, Failure> {
-    let samples = Collection::read(&arguments.samples, arguments.subset, &arguments.clouds)?;
-    let references = Collection::read(&arguments.references, arguments.subset, &arguments.clouds)?;
+    let samples =
+        Collection::read(&arguments.samples, &arguments.clouds.preparation(arguments.subset))?;
+    let references =
+        Collection::read(&arguments.references, &arguments.clouds.preparation(arguments.subset))?;
     // What is wrong with the training sets should be known before the long work.
     let oracle = match &arguments.oracle {
         None => None,
-        Some(path) => Some(Collection::read(path, Some(samples.clouds.len()), &arguments.clouds)?),
+        Some(path) => {
+            Some(Collection::read(path, &arguments.clouds.preparation(Some(samples.clouds.len())))?)
+        }
     };
     let cache = cache_folder(arguments);
     let metrics = compare(&samples, &references, arguments, cache.as_deref(), "samples")?;

@@ -1,24 +1,21 @@
 //! `ebp predict`: what a trained model says about elements it has not seen.
-//!
-//! The path: model and tables → a [`Forecast`] of every set → CSV or JSON.
-
-mod forecast;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use ebp::IndexedSet;
 use ebp::data::table::{ColumnChoice, NamedSet, read_locations, read_table};
-use ebp::process::{EnergyBasedProcess, PredictionRule, Predictive, Process, Standardised};
+use ebp::model::{
+    Forecast, Model, PredictOptions, density_csv, samples_csv, summary_csv, targets_csv,
+};
+use ebp::process::PredictionRule;
 use ebp::rng::Stream;
 use miette::miette;
 use serde::Serialize;
 
-use self::forecast::{Forecast, Sizes};
-use super::train::TrainedModel;
+use crate::args::{Choice, Common, choice};
 use crate::failure::Failure;
-use crate::output;
-use crate::threads::start_threads;
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 Tables have the columns that the model was trained with: t and x, or those chosen then. Several
@@ -62,21 +59,16 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = crate::args::at_least_one)]
     samples: usize,
 
-    /// How the latent is removed
-    #[arg(long, value_enum, default_value_t = Rule::Mixture)]
-    rule: Rule,
+    /// How the latent of an energy-based process is removed
+    #[arg(long, default_value = "mixture", value_parser = choice(RULES))]
+    rule: PredictionRule,
 
     /// Seed of the draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
-
-    /// Print one JSON object instead of CSV
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// What to print as CSV.
@@ -88,109 +80,81 @@ enum Show {
     Targets,
 }
 
-/// How the latent is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Rule {
-    /// The average of the normalised densities
-    Mixture,
-    /// The paper's approximation: the normalised exponential of the average energy
-    Geometric,
-}
+const RULES: &[Choice<PredictionRule>] = &[
+    ("mixture", "The average of the normalised densities", PredictionRule::Mixture),
+    (
+        "geometric",
+        "The paper's approximation: the normalised exponential of the average energy",
+        PredictionRule::Geometric,
+    ),
+];
 
-/// An energy-based process with the rule asked for.
-#[derive(Debug)]
-struct WithRule<'a> {
-    process: &'a EnergyBasedProcess,
-    rule: PredictionRule,
-}
-
-impl Process for WithRule<'_> {
-    fn name(&self) -> &'static str {
-        self.process.name()
-    }
-
-    fn condition<'a>(&'a self, context: &IndexedSet) -> ebp::Result<Box<dyn Predictive + 'a>> {
-        Ok(Box::new(self.process.predict(context, self.rule)?))
-    }
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    model: &'a str,
+    steps: u64,
+    sets: &'a [Forecast],
 }
 
 /// Predicts and prints.
 pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
-    let model = TrainedModel::load(&arguments.model)?;
-    let choice = ColumnChoice {
-        set: model.settings.data.set_column.clone(),
-        // A context is often a single set.
-        set_is_optional: true,
-        locations: model.settings.data.location_columns.clone(),
-        values: model.settings.data.value_columns.clone(),
-    };
-    let dims = (model.standardiser.location_dim(), model.standardiser.value_dim());
-    let contexts = contexts(arguments.context.as_deref(), &choice, dims)?;
-    let at = read_locations(&arguments.at, &choice)?;
-    check("--at", &arguments.at, at.location_dim, dims.0, "location")?;
-    if let Some(targets) = &at.targets {
-        check("--at", &arguments.at, targets.value_dim(), dims.1, "value")?;
-    }
-    if arguments.show == Show::Targets && at.targets.is_none() && !arguments.json {
-        return Err(Failure::Usage(miette!(
-            help = "add the columns of the values, or show something else",
-            "`--show targets` needs values in `{}`",
-            arguments.at.display()
-        )));
-    }
-    let rule = match arguments.rule {
-        Rule::Mixture => PredictionRule::Mixture,
-        Rule::Geometric => PredictionRule::Geometric,
-    };
-    let with_rule = WithRule { process: &model.process, rule };
-    let process = Standardised::new(&with_rule, &model.standardiser);
-    let sizes = Sizes {
-        num_values: arguments.grid,
-        num_samples: arguments.samples,
-        value_range: value_range(&model)?,
-    };
-    let threads = start_threads(arguments.threads)?;
-    let forecasts = threads.install(|| {
-        contexts
-            .iter()
-            .enumerate()
-            .map(|(number, NamedSet { name, set })| {
-                let predictive = process.predict(set)?;
-                let stream = Stream::new(arguments.seed, "predict").child(number as u64);
-                Forecast::new(name, &predictive, &at, &sizes, stream)
-            })
-            .collect::<Result<Vec<_>, Failure>>()
-    })?;
-    if arguments.json {
-        #[derive(Serialize)]
-        struct All<'a> {
-            model: &'a str,
-            steps: u64,
-            sets: &'a [Forecast],
+    arguments.common.install(|| {
+        let model = Model::load_on(&arguments.model, &device::open()?)?;
+        let curves = model.curves()?;
+        let dims = (curves.location_dim(), curves.value_dim());
+        let contexts = contexts(arguments.context.as_deref(), &curves.columns(), dims)?;
+        let at = read_locations(&arguments.at, &curves.columns())?;
+        check("--at", &arguments.at, at.location_dim, dims.0, "location")?;
+        if let Some(targets) = &at.targets {
+            check("--at", &arguments.at, targets.value_dim(), dims.1, "value")?;
         }
-        let model = All { model: model.process.name(), steps: model.step, sets: &forecasts };
-        return output::print_json(&model);
-    }
-    let text = match arguments.show {
-        Show::Summary => forecast::summary_csv(&forecasts, &at),
-        Show::Density => forecast::density_csv(&forecasts, &at)?,
-        Show::Samples => forecast::samples_csv(&forecasts, &at),
-        Show::Targets => forecast::targets_csv(&forecasts, &at),
-    };
-    output::print(&text)
+        if arguments.show == Show::Targets && at.targets.is_none() && !arguments.common.json {
+            return Err(Failure::Usage(miette!(
+                help = "add the columns of the values, or show something else",
+                "`--show targets` needs values in `{}`",
+                arguments.at.display()
+            )));
+        }
+        let clock = progress::clock(contexts.len() as u64, arguments.common.quiet);
+        let mut forecasts = Vec::with_capacity(contexts.len());
+        for (number, NamedSet { name, set }) in contexts.iter().enumerate() {
+            clock.set_message(format!("predicting {name}"));
+            let options = PredictOptions {
+                num_values: arguments.grid,
+                num_samples: arguments.samples,
+                rule: arguments.rule,
+                stream: Stream::new(arguments.seed, "predict").child(number as u64),
+            };
+            forecasts.push(curves.predict(name, set, &at, &options)?);
+            clock.inc(1);
+        }
+        clock.finish_and_clear();
+        if arguments.common.json {
+            let report = Report { model: model.name(), steps: model.step(), sets: &forecasts };
+            return output::print_json(&report);
+        }
+        let text = match arguments.show {
+            Show::Summary => summary_csv(&forecasts, &at),
+            Show::Density => density_csv(&forecasts, &at)?,
+            Show::Samples => samples_csv(&forecasts, &at),
+            Show::Targets => targets_csv(&forecasts, &at),
+        };
+        output::print(&text)
+    })
 }
 
 /// The sets of the context table, or one set of which nothing is known.
 fn contexts(
     path: Option<&Path>,
-    choice: &ColumnChoice,
+    columns: &ColumnChoice,
     dims: (usize, usize),
 ) -> Result<Vec<NamedSet>, Failure> {
     let Some(path) = path else {
         let set = IndexedSet::empty(dims.0, dims.1)?;
         return Ok(vec![NamedSet { name: "all".into(), set }]);
     };
-    let sets = read_table(path, choice)?;
+    let sets = read_table(path, columns)?;
     if let Some(first) = sets.first() {
         check("--context", path, first.set.location_dim(), dims.0, "location")?;
         check("--context", path, first.set.value_dim(), dims.1, "value")?;
@@ -213,14 +177,4 @@ fn check(
         "`{flag} {}` has {found} {what} columns, the model has {expected}",
         path.display()
     )))
-}
-
-/// The domain of the model in the units of the data; the same for every value column.
-fn value_range(model: &TrainedModel) -> Result<(f64, f64), Failure> {
-    let (low, high) = model.process.config().value_domain;
-    let dim = model.standardiser.value_dim();
-    let edge = |edge: f32| -> Result<f64, Failure> {
-        Ok(model.standardiser.invert_values(&vec![f64::from(edge); dim])?[0])
-    };
-    Ok((edge(low)?, edge(high)?))
 }

@@ -1,17 +1,18 @@
-//! `ebp sample`: new clouds from a trained model.
+//! `ebp sample`: new sets from a trained model.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use ebp::figure::{contact_sheet, save};
+use ebp::model::{Model, PriorKind, SampleOptions, write_clouds};
 use ebp::process::{DrawSettings, PointMethod, PointStart};
 use ebp::rng::Stream;
 use serde::Serialize;
 
-use super::cloud_model::{PriorName, TrainedCloud, draw_rows, write_clouds};
+use crate::args::{Choice, Common, PRIORS, choice, name_of};
 use crate::failure::Failure;
-use crate::threads::start_threads;
-use crate::{output, progress};
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 Points are drawn by importance resampling on a grid, then moved by Langevin steps. `effective` is
@@ -19,6 +20,8 @@ the number of independent points that the weights are worth, per set; more `--pr
 larger. `annealed` steps end without noise and give sharp surfaces; `langevin` keeps the noise;
 `mala` accepts or rejects every move, which makes the law of the points that of the model. Models
 with a learned sampler (`ade`) can start from its draws: as they are, resampled or rejected.
+Energies of whole sets (`ebp train sticks`) draw with their own sampler; of the settings below they
+take the number of sets and of points.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
@@ -59,16 +62,16 @@ pub(crate) struct SampleArguments {
     picture: Option<PathBuf>,
 
     /// The law of θ
-    #[arg(long, value_enum, default_value_t = PriorName::Kernel)]
-    prior: PriorName,
+    #[arg(long, default_value = "kernel", value_parser = choice(PRIORS))]
+    prior: PriorKind,
 
     /// Where points come from: the grid, or the learned sampler where one was trained
-    #[arg(long, value_enum, default_value_t = StartName::Grid)]
-    start: StartName,
+    #[arg(long, default_value = "grid", value_parser = choice(STARTS))]
+    start: PointStart,
 
     /// What moves points afterwards
-    #[arg(long, value_enum, default_value_t = MethodName::Annealed)]
-    method: MethodName,
+    #[arg(long, default_value = "annealed", value_parser = choice(METHODS))]
+    method: PointMethod,
 
     /// How many steps of it
     #[arg(long, value_name = "N", default_value_t = DrawSettings::default().num_steps)]
@@ -86,62 +89,30 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
-
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
-
-    /// Show no progress
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
-/// What moves points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-enum MethodName {
-    Annealed,
-    Langevin,
-    Mala,
-}
+const METHODS: &[Choice<PointMethod>] = &[
+    ("annealed", "Langevin steps whose noise falls to nothing", PointMethod::Annealed),
+    ("langevin", "Langevin steps", PointMethod::Langevin),
+    ("mala", "Langevin steps that are accepted or rejected", PointMethod::Mala),
+];
 
-impl From<MethodName> for PointMethod {
-    fn from(name: MethodName) -> Self {
-        match name {
-            MethodName::Annealed => Self::Annealed,
-            MethodName::Langevin => Self::Langevin,
-            MethodName::Mala => Self::Mala,
-        }
-    }
-}
-
-/// Where points come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-enum StartName {
-    /// Importance resampling on a grid
-    Grid,
-    /// The learned sampler's draws as they are
-    Sampler,
-    /// The learned sampler's draws, resampled by their weights
-    SamplerResampled,
-    /// The learned sampler's draws, kept or rejected by their weights
-    SamplerRejected,
-}
-
-impl From<StartName> for PointStart {
-    fn from(name: StartName) -> Self {
-        match name {
-            StartName::Grid => Self::Grid,
-            StartName::Sampler => Self::Sampler,
-            StartName::SamplerResampled => Self::SamplerResampled,
-            StartName::SamplerRejected => Self::SamplerRejected,
-        }
-    }
-}
+const STARTS: &[Choice<PointStart>] = &[
+    ("grid", "Importance resampling on a grid", PointStart::Grid),
+    ("sampler", "The learned sampler's draws as they are", PointStart::Sampler),
+    (
+        "sampler-resampled",
+        "The learned sampler's draws, resampled by their weights",
+        PointStart::SamplerResampled,
+    ),
+    (
+        "sampler-rejected",
+        "The learned sampler's draws, kept or rejected by their weights",
+        PointStart::SamplerRejected,
+    ),
+];
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -150,8 +121,8 @@ struct Report {
     prior: &'static str,
     sets: usize,
     points: usize,
-    start: StartName,
-    method: MethodName,
+    start: &'static str,
+    method: &'static str,
     seconds: f64,
     num_proposals: usize,
     effective_proposals: f64,
@@ -171,76 +142,74 @@ const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
 
 /// Draws, writes and reports.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
-    start_threads(arguments.threads)?.install(|| draw(arguments))
+    arguments.common.install(|| draw(arguments))
 }
 
 fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
-    let trained = TrainedCloud::load(&arguments.model)?;
-    let settings = DrawSettings {
-        start: arguments.start.into(),
-        method: arguments.method.into(),
-        num_steps: arguments.steps,
-        step_size: arguments.step_size,
-        proposals_per_point: arguments.proposals,
-        ..DrawSettings::default()
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let theta = match &arguments.codes {
+        Some(path) => Some(model.clouds()?.read_latents(path)?),
+        None => None,
     };
-    let stream = Stream::new(arguments.seed, "sample");
+    let options = SampleOptions {
+        count: arguments.count,
+        num_points: arguments.points,
+        prior: arguments.prior,
+        theta,
+        draw: DrawSettings {
+            start: arguments.start,
+            method: arguments.method,
+            num_steps: arguments.steps,
+            step_size: arguments.step_size,
+            proposals_per_point: arguments.proposals,
+            ..DrawSettings::default()
+        },
+        stream: Stream::new(arguments.seed, "sample"),
+    };
     let started = Instant::now();
-    let (theta, prior) = if let Some(path) = &arguments.codes {
-        (trained.read_latents(path)?, "given codes")
-    } else {
-        let theta = trained.draw_latents(arguments.prior, arguments.count, stream.child(0))?;
-        (theta, arguments.prior.name())
-    };
-    let count = theta.len() / trained.process.config().latent_dim;
-    let bar = progress::bar(count as u64, arguments.quiet, TEMPLATE);
-    let (clouds, found) = trained.draw_clouds_watched(
-        &theta,
-        arguments.points,
-        &settings,
-        stream.child(1),
-        &mut |num_done| bar.set_position(num_done as u64),
-    )?;
+    let bar = progress::bar(arguments.count as u64, arguments.common.quiet, TEMPLATE);
+    let drawn =
+        model.sample_watched(&options, &mut |num_done| bar.set_position(num_done as u64))?;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.out {
-        write_clouds(path, &clouds, trained.dim(), &arguments.ending)?;
+        write_clouds(path, &drawn.sets, drawn.dim, &arguments.ending)?;
     }
     let picture = arguments.picture.clone().unwrap_or_else(|| match &arguments.out {
         Some(path) if path.is_dir() => path.join("clouds.png"),
         Some(path) => path.with_extension("png"),
         None => arguments.model.join("plots").join("samples.png"),
     });
-    let shown = &clouds[..clouds.len().min(MOST_DRAWN)];
+    let shown = &drawn.sets[..drawn.sets.len().min(MOST_DRAWN)];
     // As few rows as it takes, and those evenly full.
     let columns = shown.len().div_ceil(shown.len().div_ceil(COLUMNS).max(1)).max(1);
     let shown: Vec<&[Vec<f32>]> = shown.chunks(columns).collect();
-    draw_rows(&picture, &shown, trained.dim())?;
+    save(&contact_sheet::draw_rows(&shown, drawn.dim), &picture)?;
     let report = Report {
         model: arguments.model.display().to_string(),
-        estimator: trained.process.config().estimator.name(),
-        prior,
-        sets: clouds.len(),
+        estimator: model.name(),
+        prior: drawn.prior,
+        sets: drawn.sets.len(),
         points: arguments.points,
-        start: arguments.start,
-        method: arguments.method,
+        start: name_of(STARTS, &arguments.start),
+        method: name_of(METHODS, &arguments.method),
         seconds,
-        num_proposals: found.num_proposals,
-        effective_proposals: found.effective_proposals,
-        acceptance: found.acceptance,
-        kept: found.kept,
+        num_proposals: drawn.report.num_proposals,
+        effective_proposals: drawn.report.effective_proposals,
+        acceptance: drawn.report.acceptance,
+        kept: drawn.report.kept,
         out: arguments.out.as_ref().map(|path| path.display().to_string()),
         picture: picture.display().to_string(),
     };
-    if arguments.json {
+    if arguments.common.json {
         return output::print_json(&report);
     }
-    let acceptance =
-        report.acceptance.map_or(String::new(), |a| format!(", {:.0} % accepted", 100.0 * a));
-    let kept = report.kept.map_or(String::new(), |k| format!(", {:.1} % kept", 100.0 * k));
-    let text = format!(
+    let share = |share: Option<f64>, digits: usize, word: &str| {
+        share.map_or(String::new(), |share| format!(", {:.digits$} % {word}", 100.0 * share))
+    };
+    output::print(&format!(
         "{} clouds of {} points in {:.1} s, θ from {}\n\
-         {:.0} of {} proposals effective per set{kept}{acceptance}\n\
+         {:.0} of {} proposals effective per set{}{}\n\
          picture: {}\n",
         report.sets,
         report.points,
@@ -248,7 +217,8 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         report.prior,
         report.effective_proposals,
         report.num_proposals,
+        share(report.kept, 1, "kept"),
+        share(report.acceptance, 0, "accepted"),
         report.picture
-    );
-    output::print(&text)
+    ))
 }

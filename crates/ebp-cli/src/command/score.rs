@@ -4,24 +4,26 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ebp::data::npy::{Array, Precision, write_npy};
+use ebp::experiment::table;
+use ebp::model::{Model, PriorKind, ScoreOptions, read_cloud_inputs};
 use ebp::rng::Stream;
 use serde::Serialize;
 
-use super::cloud_model::{TrainedCloud, read_inputs, sets};
+use crate::args::{Common, PRIORS, choice};
 use crate::failure::Failure;
-use crate::output;
-use crate::threads::start_threads;
+use crate::{device, output, progress};
 
 const HELP: &str = "\
 `energy` is the mean of −u over the points of a set, without the normaliser: low is likely. `log p`
-is the log-likelihood per point in the units of the data, with θ ~ N(0, I) integrated out by
-importance sampling from the posterior and the normaliser by importance sampling on a grid; its
-standard error contains both. `worst` is the smallest log density of a point at the set's own θ and
-the number of that point.
+is the log-likelihood per point in the units of the data, with θ integrated out by importance
+sampling from the posterior and the normaliser by importance sampling on a grid; its standard error
+contains both. The law of θ is that of `ebp sample`. `KL` is that of the posterior and N(0, I).
+`worst` is the smallest log density of a point at the set's own θ and the number of that point.
 
 Examples:
   ebp score runs/shapes chair.ply lamp.ply
-  ebp score runs/shapes scans/ --points points.npy --json";
+  ebp score runs/shapes scans/ --points points.npy --json
+  ebp score runs/shapes scans/ --prior standard";
 
 /// Arguments of `ebp score`.
 #[derive(Debug, Args)]
@@ -39,6 +41,10 @@ pub(crate) struct ScoreArguments {
     #[arg(long, value_name = "FILE")]
     points: Option<PathBuf>,
 
+    /// The law of θ
+    #[arg(long, default_value = "kernel", value_parser = choice(PRIORS))]
+    prior: PriorKind,
+
     /// Draws of θ per set
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::args::at_least_one)]
     draws: usize,
@@ -51,13 +57,8 @@ pub(crate) struct ScoreArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
-
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// What is said about a set.
@@ -78,22 +79,23 @@ struct Row {
 struct Report {
     model: String,
     estimator: &'static str,
+    prior: &'static str,
     draws: usize,
     proposals: usize,
     sets: Vec<Row>,
 }
 
+/// The bar of the sets.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} sets  {eta} left";
+
 /// Scores and prints.
 pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
-    let report = start_threads(arguments.threads)?.install(|| measure(arguments))?;
-    if arguments.json {
+    let report = arguments.common.install(|| measure(arguments))?;
+    if arguments.common.json {
         return output::print_json(&report);
     }
-    let mut lines = vec![
-        ["set", "points", "energy", "log p / point", "KL", "worst", "point"]
-            .map(String::from)
-            .to_vec(),
-    ];
+    let head = ["set", "points", "energy", "log p / point", "KL", "worst", "point"];
+    let mut lines = vec![head.map(String::from).to_vec()];
     for row in &report.sets {
         lines.push(vec![
             row.name.clone(),
@@ -105,21 +107,25 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
             row.worst_point.to_string(),
         ]);
     }
-    output::print(&output::table(&lines))
+    output::print(&format!("{}θ from {}\n", table(&lines), report.prior))
 }
 
 fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
-    let trained = TrainedCloud::load(&arguments.model)?;
-    let clouds = read_inputs(&arguments.sets, &trained)?;
-    let stream = Stream::new(arguments.seed, "score");
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let clouds = read_cloud_inputs(&arguments.sets)?;
+    let options = ScoreOptions {
+        prior: arguments.prior,
+        num_draws: arguments.draws,
+        num_proposals: arguments.proposals,
+        stream: Stream::new(arguments.seed, "score"),
+    };
+    let count = clouds.num_clouds() as u64;
+    let bar = progress::bar(count, arguments.common.quiet, TEMPLATE);
     let scores =
-        trained.process.score(&sets(&clouds), arguments.draws, arguments.proposals, stream)?;
-    // Densities of data are those of standardised points over scaleᵈ.
-    let shift = trained.dim() as f64 * f64::from(trained.scale.affine.scale).ln();
+        model.clouds()?.score(&clouds, &options, &mut |done| bar.set_position(done as u64))?;
+    bar.finish_and_clear();
     if let Some(path) = &arguments.points {
-        #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
-        let all: Vec<f32> =
-            scores.iter().flat_map(|s| s.log_densities.iter().map(|x| x - shift as f32)).collect();
+        let all: Vec<f32> = scores.iter().flat_map(|score| score.log_densities.clone()).collect();
         write_npy(path, &Array::new(vec![all.len()], all)?, Precision::Single)?;
     }
     let rows = scores.iter().zip(clouds.names()).map(|(score, name)| {
@@ -130,16 +136,17 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
             name: name.clone(),
             points: score.energies.len(),
             energy: score.mean_energy(),
-            log_likelihood: score.log_likelihood.value / n - shift,
+            log_likelihood: score.log_likelihood.value / n,
             std_error: score.log_likelihood.std_error / n,
             kl: score.kl,
-            worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x) - shift),
+            worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x)),
             worst_point: worst.map_or(0, |(point, _)| point),
         }
     });
     Ok(Report {
         model: arguments.model.display().to_string(),
-        estimator: trained.process.config().estimator.name(),
+        estimator: model.name(),
+        prior: arguments.prior.name(),
         draws: arguments.draws,
         proposals: arguments.proposals,
         sets: rows.collect(),

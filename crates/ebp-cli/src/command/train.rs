@@ -1,24 +1,19 @@
 //! `ebp train`: from settings to a trained model, a picture and a table.
-//!
-//! What is here is the same for every kind of data: arguments, layers of settings, the folder.
-//! The setting `kind` of a preset or file says which module takes over.
-
-mod clouds;
-mod curves;
-pub(crate) mod pictures;
-mod set_energies;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ebp::checkpoint::CheckpointStore;
+use ebp::config::Layers;
+use ebp::experiment::outcome::judge;
+use ebp::model::{Data, Model, PRESETS, Settings, TrainOptions};
 use ebp::train::Existing;
 use miette::miette;
 
-pub(crate) use self::clouds::{TrainingFolder, train_cloud};
-pub(crate) use self::curves::{Data, TrainedModel, new_process, preset_settings};
-use crate::config::{Layers, PRESETS};
+use crate::args::Common;
 use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::run::program;
+use crate::{device, interrupt, output};
 
 const HELP: &str = "\
 A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` takes the folder.
@@ -28,8 +23,10 @@ Examples:
   ebp train phase --out runs/phase --seed 3    another preset
   ebp train shapes                             built-in chairs as point clouds, in minutes
   ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
+  ebp train shapes --from models/mine --data chairs.npy   go on from trained weights
   ebp train digits                             built-in pictures, to be completed
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
+  ebp train rival/anp --data weather.csv       the same by an attentive neural process
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
   ebp train --resume --out runs/phase          go on after Ctrl-C, or after a power cut";
@@ -37,7 +34,6 @@ Examples:
 /// Arguments of `ebp train`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct TrainArguments {
     /// A preset or a file of settings ending in .toml [default: sines, or table with --data]
     #[arg(value_name = "PRESET|CONFIG")]
@@ -47,6 +43,10 @@ pub(crate) struct TrainArguments {
     /// folder or cache of clouds; for presets of pictures a folder or zip of pictures, or MNIST's
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
+
+    /// Start from the weights of a trained model of the same sizes, such as models/chairs
+    #[arg(long, value_name = "MODEL")]
+    from: Option<PathBuf>,
 
     /// Change a setting, such as train.num_steps=500; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -68,21 +68,12 @@ pub(crate) struct TrainArguments {
     #[arg(long, conflicts_with = "resume")]
     force: bool,
 
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
-    threads: Option<usize>,
-
     /// Print the settings that would be used, and stop
     #[arg(long)]
     print_config: bool,
 
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    json: bool,
-
-    /// Show nothing but warnings and the result
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 impl TrainArguments {
@@ -99,23 +90,32 @@ impl TrainArguments {
 /// Trains and reports.
 pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
-    // Said before the data are read, which whoever has weights only may not have.
-    if arguments.resume
-        && let Some(directory) = &arguments.out
-        && let Ok(Some(loaded)) = CheckpointStore::read_newest(directory.join("checkpoints"))
-    {
-        loaded.checkpoint.check_resumable()?;
+    let settings = Settings::resolve(&layers)?;
+    if arguments.print_config {
+        return output::print(&settings.text()?);
     }
-    match layers.kind()?.as_deref() {
-        None | Some("curves") => curves::run(arguments, &name, &layers),
-        Some("clouds") => clouds::run(arguments, &name, &layers),
-        Some("set-energies") => set_energies::run(arguments, &name, &layers),
-        Some("pictures") => pictures::run(arguments, &name, &layers),
-        Some(other) => Err(Failure::Usage(miette!(
-            help = "known are: clouds, curves, pictures, set-energies",
-            "there is no `kind = \"{other}\"` of training"
-        ))),
+    let directory = directory(arguments, &name)?;
+    if arguments.resume {
+        Model::check_resumable(&directory)?;
     }
+    arguments.common.install(|| {
+        let data = Data::load(&settings)?;
+        let device = device::open()?;
+        let mut progress = Progress::new(arguments.common.quiet, settings.headline());
+        let options = TrainOptions {
+            directory: Some(directory),
+            existing: Some(arguments.existing()),
+            device: device.clone(),
+            from: arguments.from.clone(),
+            observer: Some(&mut progress),
+            stop: Some(interrupt::wish()),
+            program: program(),
+        };
+        let model = Model::train_on(settings, &data, options)?;
+        let findings = judge(&model, &data, &device)?;
+        findings.save_pictures()?;
+        arguments.common.print(&findings.report)
+    })
 }
 
 /// The name of the run and where its settings come from.

@@ -15,7 +15,6 @@
 //! used and not trained further needs only a quarter of it: [`Checkpoint::weights`].
 
 mod checksum;
-mod files;
 mod meta;
 mod store;
 mod weights;
@@ -29,11 +28,10 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, View};
 
 pub(crate) use self::checksum::crc32c;
-pub(crate) use self::files::{entries, remove_leftovers, replace_file};
 pub use self::meta::{Best, CheckpointMeta, Holds, Rollback};
 pub use self::store::{CheckpointStore, Loaded};
 use crate::tensor::{Tensor, TensorValues, Tensors};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// Name of the file of tensors.
 pub const STATE_FILE: &str = "state.safetensors";
@@ -130,7 +128,7 @@ impl Checkpoint {
         let mut state = Tensors::new();
         for (name, view) in found.tensors() {
             let tensor = decode(&view).map_err(|found| {
-                damaged(&state_path, format!("`{name}` must be F32 or I64, found {found}"))
+                damaged(&state_path, format!("`{name}` must be F32, F64 or I64, found {found}"))
             })?;
             state.insert(name, tensor);
         }
@@ -150,6 +148,7 @@ impl View for &Tensor {
     fn dtype(&self) -> Dtype {
         match self.values() {
             TensorValues::F32(_) => Dtype::F32,
+            TensorValues::F64(_) => Dtype::F64,
             TensorValues::I64(_) => Dtype::I64,
         }
     }
@@ -161,6 +160,7 @@ impl View for &Tensor {
     fn data(&self) -> Cow<'_, [u8]> {
         match self.values() {
             TensorValues::F32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorValues::F64(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
             TensorValues::I64(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
         }
     }
@@ -168,6 +168,7 @@ impl View for &Tensor {
     fn data_len(&self) -> usize {
         match self.values() {
             TensorValues::F32(values) => size_of_val(&values[..]),
+            TensorValues::F64(values) => size_of_val(&values[..]),
             TensorValues::I64(values) => size_of_val(&values[..]),
         }
     }
@@ -180,6 +181,7 @@ fn decode(view: &TensorView<'_>) -> std::result::Result<Tensor, String> {
     }
     let values = match view.dtype() {
         Dtype::F32 => TensorValues::F32(numbers(view.data(), f32::from_le_bytes)),
+        Dtype::F64 => TensorValues::F64(numbers(view.data(), f64::from_le_bytes)),
         Dtype::I64 => TensorValues::I64(numbers(view.data(), i64::from_le_bytes)),
         other => return Err(format!("{other:?}")),
     };

@@ -8,8 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::{self, entries, remove_folder, replace_file};
 use super::{BEST, Checkpoint, LAST};
+use crate::files::{self, entries, remove_folder, replace_file};
 use crate::{Error, Result};
 
 /// Longest line in a pointer.

@@ -99,6 +99,7 @@ pub(super) fn from_candle(found: &Tensor) -> Result<tensor::Tensor> {
 pub(super) fn to_candle(saved: &tensor::Tensor) -> Result<Tensor> {
     Ok(match saved.values() {
         TensorValues::F32(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
+        TensorValues::F64(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
         TensorValues::I64(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
     })
 }

@@ -16,6 +16,7 @@ use crate::{Error, Result, SetOffsets};
 
 /// Which gradients a backward pass should compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each gradient is wanted or not, on its own")]
 pub struct Wanted {
     /// With respect to the flat parameters.
     pub parameters: bool,
@@ -23,26 +24,40 @@ pub struct Wanted {
     pub context: bool,
     /// With respect to the elements (or candidate values).
     pub elements: bool,
+    /// With respect to the locations of anchors; elements have theirs in `elements`.
+    pub locations: bool,
 }
 
 impl Wanted {
-    /// All three.
-    pub const ALL: Self = Self { parameters: true, context: true, elements: true };
+    /// All of them.
+    pub const ALL: Self = Self { parameters: true, context: true, elements: true, locations: true };
+    /// None of them.
+    pub const NOTHING: Self =
+        Self { parameters: false, context: false, elements: false, locations: false };
     /// What training an energy and an encoder needs: parameters and context.
-    pub const WEIGHTS: Self = Self { parameters: true, context: true, elements: false };
+    pub const WEIGHTS: Self = Self { parameters: true, context: true, ..Self::NOTHING };
     /// Only the elements.
-    pub const ELEMENTS: Self = Self { parameters: false, context: false, elements: true };
+    pub const ELEMENTS: Self = Self { elements: true, ..Self::NOTHING };
 }
 
-/// Gradients of a scalar loss; those not wanted are `None`.
-#[derive(Clone, Debug, Default)]
-pub struct Gradients {
+/// Gradients of a scalar loss; those not wanted are `None`. `Array` is where numbers are: in vectors of
+/// the host, here and below, or on a device.
+#[derive(Clone, Debug)]
+pub struct Gradients<Array = Vec<f32>> {
     /// ∂L/∂w, flat as in [`MlpShape`](super::MlpShape).
-    pub parameters: Option<Vec<f32>>,
+    pub parameters: Option<Array>,
     /// ∂L/∂c, `[sets, context_dim]`.
-    pub context: Option<Vec<f32>>,
+    pub context: Option<Array>,
     /// ∂L/∂[x, t], `[total, d_x + d_t]`; for candidates ∂L/∂x, shaped as the candidates.
-    pub elements: Option<Vec<f32>>,
+    pub elements: Option<Array>,
+    /// ∂L/∂t of anchors, `[anchors, d_t]`; `None` where there are no anchors.
+    pub locations: Option<Array>,
+}
+
+impl<Array> Default for Gradients<Array> {
+    fn default() -> Self {
+        Self { parameters: None, context: None, elements: None, locations: None }
+    }
 }
 
 /// ∂L/∂f, for every element or once per set.
@@ -56,20 +71,20 @@ pub enum Cotangent<'a> {
 
 /// Values and gradients of one fused forward and backward pass.
 #[derive(Clone, Debug)]
-pub struct Backward {
+pub struct Backward<Array = Vec<f32>> {
     /// f per element, `[total, output_dim]`.
-    pub values: Vec<f32>,
+    pub values: Array,
     /// What was wanted.
-    pub gradients: Gradients,
+    pub gradients: Gradients<Array>,
 }
 
 /// Log potentials and their gradients with respect to the elements' values.
 #[derive(Clone, Debug)]
-pub struct Score {
+pub struct Score<Array = Vec<f32>> {
     /// f, `[total]`.
-    pub values: Vec<f32>,
+    pub values: Array,
     /// ∇ₓ f, `[total, d_x]`.
-    pub score: Vec<f32>,
+    pub score: Array,
 }
 
 /// Cotangents of a [`Score`].
@@ -148,11 +163,11 @@ pub enum LogWeights<'a> {
 
 /// log Σ_k exp(f_k + ω_k) of every anchor.
 #[derive(Clone, Debug)]
-pub struct LogPartition {
+pub struct LogPartition<Array = Vec<f32>> {
     /// `[anchors]`.
-    pub log_partition: Vec<f32>,
+    pub log_partition: Array,
     /// f at every candidate, without ω, `[anchors, K]`.
-    pub values: Vec<f32>,
+    pub values: Array,
 }
 
 /// The operations of the primitive, the same on every device.
@@ -269,7 +284,7 @@ pub trait PointBackend: Debug + Send + Sync {
 
     /// Gradients of L = Σ_anchors cotangent · log-partition, given the `log_partition` computed
     /// before. `Gradients::elements` has the shape of the candidate values, summed over anchors
-    /// where they are shared.
+    /// where they are shared; `Gradients::locations` is summed over an anchor's candidates.
     ///
     /// # Errors
     ///

@@ -19,6 +19,7 @@ pub(crate) fn check_gradients(gradients: Gradients) -> Result<Gradients> {
         ("parameter gradient", &gradients.parameters),
         ("context gradient", &gradients.context),
         ("element gradient", &gradients.elements),
+        ("location gradient", &gradients.locations),
     ];
     for (field, gradient) in all {
         check_finite(field, gradient.as_deref().unwrap_or_default(), OVERFLOW)?;

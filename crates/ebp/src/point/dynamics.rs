@@ -78,41 +78,43 @@ pub struct Leapfrog<'a> {
 
 /// Where Langevin steps ended, and what the learned sampler's objective needs.
 #[derive(Clone, Debug)]
-pub struct LangevinRun {
+pub struct LangevinRun<Array = Vec<f32>> {
     /// The elements after T steps, `[total, d_x + d_t]`, locations unchanged.
-    pub elements: Vec<f32>,
+    pub elements: Array,
     /// f at the end, `[total]` (without the base measure).
-    pub values: Vec<f32>,
+    pub values: Array,
     /// ∇ₓu at the end, `[total, d_x]`, not clipped.
-    pub score: Vec<f32>,
+    pub score: Array,
     /// Σᵢ ‖v_t‖² over the moving elements of a set, `[sets, T]`.
-    pub kinetic: Vec<f32>,
+    pub kinetic: Array,
     /// Σ_t ‖v_t‖² of every element, `[total]`; 0 where it is fixed.
-    pub element_kinetic: Vec<f32>,
+    pub element_kinetic: Array,
+    /// Σ_t s_t² ‖ξ_t‖² of every element, `[total]`; 0 where it is fixed.
+    pub element_noise: Array,
     /// Σᵢ ⟨∇u(x_T), g(x_t)⟩ over the moving elements of a set, `[sets, T]`.
     ///
     /// For piecewise linear σ without base measure and walls, x_T moves one to one with x₀ and
     /// half of this is ∂ Σ f(x_T) / ∂η_t exactly (almost everywhere). In every other case use
     /// [`PointBackend::langevin_backward`](super::PointBackend::langevin_backward).
-    pub final_alignment: Vec<f32>,
+    pub final_alignment: Array,
     /// Σᵢ ⟨v_t, g(x_t)⟩ over the moving elements of a set, `[sets, T]`: equals
     /// ∂ (Σᵢ ‖v_t‖²) / ∂η_t under the same conditions.
-    pub kinetic_alignment: Vec<f32>,
+    pub kinetic_alignment: Array,
 }
 
 /// Where leapfrog steps ended.
 #[derive(Clone, Debug)]
-pub struct LeapfrogRun {
+pub struct LeapfrogRun<Array = Vec<f32>> {
     /// The elements after T steps, `[total, d_x + d_t]`, locations unchanged.
-    pub elements: Vec<f32>,
+    pub elements: Array,
     /// The momenta after T steps, `[total, d_x]`.
-    pub momentum: Vec<f32>,
+    pub momentum: Array,
     /// f at the end, `[total]` (without the base measure).
-    pub values: Vec<f32>,
+    pub values: Array,
     /// ∇ₓu at the end, `[total, d_x]`, not clipped.
-    pub score: Vec<f32>,
+    pub score: Array,
     /// Σᵢ ‖v_T‖² over the moving elements of a set, `[sets]`.
-    pub kinetic: Vec<f32>,
+    pub kinetic: Array,
 }
 
 /// Cotangents of a run's results, for its backward pass.
@@ -129,15 +131,15 @@ pub struct DynamicsCotangent<'a> {
 
 /// Gradients of a loss through a whole run, the network's parameters held fixed.
 #[derive(Clone, Debug)]
-pub struct DynamicsGradients {
+pub struct DynamicsGradients<Array = Vec<f32>> {
     /// ∂L/∂x₀, `[total, d_x]`.
-    pub values: Vec<f32>,
+    pub values: Array,
     /// Leapfrog: ∂L/∂v₀, `[total, d_x]`; empty for Langevin.
-    pub momentum: Vec<f32>,
+    pub momentum: Array,
     /// ∂L/∂η_t, `[T]`.
-    pub step_sizes: Vec<f32>,
+    pub step_sizes: Array,
     /// ∂L/∂c through the drift, `[sets, context_dim]`; zero for piecewise linear σ.
-    pub context: Vec<f32>,
+    pub context: Array,
 }
 
 impl Motion<'_> {

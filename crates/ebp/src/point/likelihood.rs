@@ -13,15 +13,15 @@ use crate::{Error, Result, SetOffsets};
 
 /// What is found about sets and their candidates.
 #[derive(Clone, Debug)]
-pub struct Likelihood {
+pub struct Likelihood<Array = Vec<f32>> {
     /// log Σₖ exp(f + ω), `[anchors]`.
-    pub log_partition: Vec<f32>,
+    pub log_partition: Array,
     /// f at every candidate, without ω, `[anchors, K]`.
-    pub candidate_values: Vec<f32>,
+    pub candidate_values: Array,
     /// The mean of f over the elements of each set, `[sets]`.
-    pub means: Vec<f32>,
+    pub means: Array,
     /// ∂L/∂w and ∂L/∂c, where wanted; never those of elements.
-    pub gradients: Gradients,
+    pub gradients: Gradients<Array>,
 }
 
 /// 1 over (number of sets · size of the set), for every set.

@@ -302,7 +302,7 @@ impl<O: Operations> PointBackend for O {
         batch.check(mlp.shape())?;
         candidates.check(mlp)?;
         likelihood::check(batch, candidates)?;
-        let wanted = Wanted { elements: false, ..wanted };
+        let wanted = Wanted { elements: false, locations: false, ..wanted };
         let mut result = Operations::likelihood(self, mlp, batch, candidates, wanted)?;
         check_finite("candidate values", &result.candidate_values, OVERFLOW)?;
         check_finite("log partition", &result.log_partition, NO_WEIGHT)?;

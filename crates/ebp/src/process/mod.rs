@@ -17,13 +17,14 @@ mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+pub mod one;
 mod picture;
 mod set_energy;
 mod special;
 mod standardised;
 mod student_t;
 mod task;
-mod unconditional;
+pub(crate) mod unconditional;
 
 use std::fmt::Debug;
 
@@ -49,7 +50,7 @@ pub use picture::{LEVEL_CELL, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
 };
-pub use standardised::Standardised;
+pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
 pub use unconditional::{

@@ -51,6 +51,13 @@ pub struct StandardisedPredictive<'a> {
     standardiser: &'a Standardiser,
 }
 
+impl<'a> StandardisedPredictive<'a> {
+    /// `inner` is given a standardised context and answers in standardised numbers.
+    pub fn new(inner: Box<dyn Predictive + 'a>, standardiser: &'a Standardiser) -> Self {
+        Self { inner, standardiser }
+    }
+}
+
 impl Predictive for StandardisedPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let correction = self.standardiser.log_density_correction();

@@ -226,7 +226,7 @@ pub(super) fn log_partition_backward(
     _: &CandidateArrays,
     _: [&Buffer; 2],
     _: Wanted,
-) -> Result<Vec<Option<Array>>> {
+) -> Result<[Option<Array>; 4]> {
     no()
 }
 pub(super) fn likelihood(
@@ -245,7 +245,7 @@ pub(super) fn weight_figures(
 ) -> Result<Array> {
     no()
 }
-pub(super) fn langevin(_: &Gpu, _: &Arguments, _: &Steps) -> Result<(Array, Array)> {
+pub(super) fn langevin(_: &Gpu, _: &Arguments, _: &Steps) -> Result<[Array; 3]> {
     no()
 }
 pub(super) fn langevin_backward(
@@ -267,5 +267,32 @@ pub(super) fn leapfrog_backward(
     _: &Buffer,
     _: [&Buffer; 2],
 ) -> Result<([Array; 3], Array)> {
+    no()
+}
+pub(super) fn interpolate(
+    _: &Gpu,
+    _: &Buffer,
+    _: &Interpolation,
+    _: &Choice,
+    _: usize,
+) -> Result<Array> {
+    no()
+}
+pub(super) fn interpolate_backward(
+    _: &Gpu,
+    _: &Buffer,
+    _: &Interpolation,
+    _: &Choice,
+    _: (usize, usize),
+) -> Result<Array> {
+    no()
+}
+pub(super) fn weigh_draws(
+    _: &Gpu,
+    _: [&Buffer; 2],
+    _: usize,
+    _: DrawDomain,
+    _: f32,
+) -> Result<Array> {
     no()
 }

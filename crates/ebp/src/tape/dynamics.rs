@@ -41,6 +41,8 @@ pub struct LangevinVars {
     pub values: Var,
     /// Σ_t ‖v_t‖² of every element, `[total, 1]`.
     pub kinetic: Var,
+    /// Σ_t s_t² ‖ξ_t‖² of every element, `[total, 1]`, a constant.
+    pub noise: Var,
 }
 
 /// Where elements are after leapfrog steps.
@@ -74,15 +76,17 @@ impl Tape {
             noise,
             rules: rules.clone(),
         };
-        let (values, kinetic) = match self.device() {
+        let [values, kinetic, moved_by_noise] = match self.device() {
             Device::Cpu(cpu) => {
                 let run = cpu.langevin(&arguments.mlp()?, &arguments.batch()?, &steps.host()?)?;
-                (value_columns(&arguments, &run.elements).into(), run.element_kinetic.into())
+                let values = value_columns(&arguments, &run.elements);
+                [values.into(), run.element_kinetic.into(), run.element_noise.into()]
             }
             Device::Cuda(gpu) => cuda::langevin(gpu, &arguments, &steps)?,
         };
         let (total, dims) = (points.offsets.num_elements(), points.shape.config().value_dim);
         let inputs: Vec<Var> = inputs.into_iter().skip(1).chain([step_sizes]).collect();
+        let noise = self.constant(moved_by_noise, (total, 1))?;
         let outputs = vec![(values, (total, dims)), (kinetic, (total, 1))];
         let values = self.record_all(&inputs, outputs, move |reversal| {
             let zeros = || reversal.device.zeros(total * dims);
@@ -108,7 +112,7 @@ impl Tape {
             };
             Ok(by_input(found, reversal.wanted.len()))
         });
-        Ok(LangevinVars { values, kinetic: Var(values.0 + 1) })
+        Ok(LangevinVars { values, kinetic: Var(values.0 + 1), noise })
     }
 
     /// T leapfrog steps from `momentum` `[total, d_x]`, with T step sizes, `[1, T]`.

@@ -133,8 +133,8 @@ impl Tape {
         })
     }
 
-    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, context and values
-    /// that are not shared, none to locations.
+    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, candidates, context and
+    /// locations.
     ///
     /// # Errors
     ///
@@ -154,24 +154,41 @@ impl Tape {
             Device::Cuda(gpu) => cuda::log_partition(gpu, &arrays)?,
         };
         let (_, parameters, context) = network;
-        let inputs: Vec<Var> = [parameters, candidates.values].into_iter().chain(context).collect();
+        let inputs: Vec<Var> = [parameters, candidates.values]
+            .into_iter()
+            .chain(context)
+            .chain(candidates.locations)
+            .collect();
+        let has_context = context.is_some();
         let values = self.constant(values, (anchors, count))?;
         let result: Array = log_partition;
         let kept = result.clone();
         let log_partition = self.record(&inputs, result, (anchors, 1), move |reversal| {
-            let (g, wanted) = (reversal.cotangent()?, super::point::wanted(reversal.wanted));
-            let mut found = match reversal.device {
-                Device::Cpu(cpu) => super::point::ordered(cpu.log_partition_backward(
-                    &arrays.mlp()?,
-                    &arrays.host()?,
-                    kept.host()?,
-                    g.host()?,
-                    wanted,
-                )?),
+            let g = reversal.cotangent()?;
+            let is_wanted = |input: usize| reversal.wanted.get(input).copied().unwrap_or(false);
+            let wanted = Wanted {
+                parameters: is_wanted(0),
+                elements: is_wanted(1),
+                context: has_context && is_wanted(2),
+                locations: is_wanted(2 + usize::from(has_context)),
+            };
+            let [parameters, elements, of_context, locations] = match reversal.device {
+                Device::Cpu(cpu) => {
+                    let (mlp, candidates) = (arrays.mlp()?, arrays.host()?);
+                    let (log_z, g) = (kept.host()?, g.host()?);
+                    let found = cpu.log_partition_backward(&mlp, &candidates, log_z, g, wanted)?;
+                    [found.parameters, found.elements, found.context, found.locations]
+                        .map(|gradient| gradient.map(Array::from))
+                }
                 Device::Cuda(gpu) => {
                     cuda::log_partition_backward(gpu, &arrays, [kept.cuda()?, g.cuda()?], wanted)?
                 }
             };
+            let mut found = vec![parameters, elements];
+            if has_context {
+                found.push(of_context);
+            }
+            found.push(locations);
             found.truncate(reversal.wanted.len());
             Ok(found)
         });
@@ -198,6 +215,7 @@ impl Tape {
             parameters: self.is_tracked(points.parameters),
             context: points.context.is_some_and(|context| self.is_tracked(context)),
             elements: false,
+            locations: false,
         };
         let (anchors, count) = (candidates.offsets.num_elements(), candidates.count);
         let parts = match self.device() {

@@ -58,7 +58,12 @@ pub(super) fn ordered(gradients: Gradients) -> Vec<Option<Array>> {
 
 pub(super) fn wanted(wanted: &[bool]) -> Wanted {
     let is_wanted = |input: usize| wanted.get(input).copied().unwrap_or(false);
-    Wanted { parameters: is_wanted(0), elements: is_wanted(1), context: is_wanted(2) }
+    Wanted {
+        parameters: is_wanted(0),
+        elements: is_wanted(1),
+        context: is_wanted(2),
+        locations: false,
+    }
 }
 
 impl Tape {

@@ -58,6 +58,25 @@ impl Operators {
         self.all.iter().map(|operator| operator.rows).sum()
     }
 
+    /// The left vectors after some power iterations, on the host: before training, σ from few of
+    /// them would be too small.
+    pub(crate) fn iterate(&self, weights: &[f32], left: &[f32], count: usize) -> Vec<f32> {
+        let mut first = 0;
+        let mut settled = Vec::with_capacity(left.len());
+        for operator in &self.all {
+            let own = &left[first..first + operator.rows];
+            let mut u: Vec<f64> = own.iter().map(|&x| f64::from(x)).collect();
+            let mut v = vec![0.0; operator.columns()];
+            for _ in 0..count {
+                operator.singular_pair(weights, &mut u, &mut v, true);
+            }
+            first += operator.rows;
+            #[expect(clippy::cast_possible_truncation, reason = "vectors are kept as f32")]
+            settled.extend(u.iter().map(|&x| x as f32));
+        }
+        settled
+    }
+
     /// The right vectors.
     pub(super) fn num_columns(&self) -> usize {
         self.all.iter().map(Operator::columns).sum()

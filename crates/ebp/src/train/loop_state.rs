@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{BestIs, Event, Session, TrainerConfig};
 use crate::checkpoint::{Best, Checkpoint, CheckpointMeta, Rollback};
-use crate::tensor::Tensors;
+use crate::tensor::{TensorValues, Tensors};
 use crate::{Error, Result};
 
 /// A number that is not finite.
@@ -125,8 +125,12 @@ impl LoopState {
 /// The first number of a state that is NaN or infinite, with the name of its tensor.
 pub(super) fn first_non_finite(state: &Tensors) -> Option<(String, f64)> {
     state.iter().find_map(|(name, tensor)| {
-        let found = tensor.as_f32()?.iter().find(|value| !value.is_finite())?;
-        Some((name.clone(), f64::from(*found)))
+        let found = match tensor.values() {
+            TensorValues::F32(all) => all.iter().find(|x| !x.is_finite()).copied().map(f64::from),
+            TensorValues::F64(all) => all.iter().find(|x| !x.is_finite()).copied(),
+            TensorValues::I64(_) => None,
+        };
+        Some((name.clone(), found?))
     })
 }
 

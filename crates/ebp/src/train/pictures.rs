@@ -34,7 +34,8 @@ pub struct PictureTaskConfig {
 }
 
 impl Default for PictureTaskConfig {
-    /// 64 pictures, from 10 known pixels to about half of 28 × 28, a fifth of them contiguous.
+    /// 64 pictures, from 10 known pixels to about half of 28 × 28; of three in ten the known part
+    /// is contiguous.
     fn default() -> Self {
         Self {
             num_pictures: 64,

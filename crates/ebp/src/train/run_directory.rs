@@ -3,6 +3,7 @@
 //! ```text
 //! config.toml                  the resolved configuration
 //! run.json                     version, commit, device, threads, seed, command line
+//! seconds.json                 how long it was trained
 //! metrics.jsonl                the record of every step
 //! events.out.tfevents.*        the same for TensorBoard
 //! checkpoints/                 see `checkpoint`
@@ -16,7 +17,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Metrics, TensorBoard, tensorboard};
-use crate::checkpoint::{CheckpointStore, entries, remove_leftovers, replace_file};
+use crate::checkpoint::CheckpointStore;
+use crate::files::{entries, remove_leftovers, replace_file, write_json};
 use crate::{Error, Result};
 
 const CONFIG_FILE: &str = "config.toml";
@@ -135,11 +137,8 @@ impl RunDirectory {
     ///
     /// [`Error::Io`] if they cannot be written.
     pub fn describe(&self, config: &str, description: &RunDescription) -> Result<()> {
-        let mut text = serde_json::to_vec_pretty(description)
-            .map_err(|error| Error::invalid("description", "text that JSON can hold", error))?;
-        text.push(b'\n');
         replace_file(&self.root, CONFIG_FILE, config.as_bytes())?;
-        replace_file(&self.root, DESCRIPTION_FILE, &text)
+        write_json(&self.root.join(DESCRIPTION_FILE), description)
     }
 
     /// The checkpoints, of which the `num_kept` newest are kept.
@@ -196,7 +195,11 @@ fn remove_run(root: &Path) -> Result<()> {
         }
     }
     let mut files = entries(root)?;
-    files.retain(|name| name == METRICS_FILE || name.starts_with(tensorboard::FILE_PREFIX));
+    files.retain(|name| {
+        name == METRICS_FILE
+            || name == super::run::SECONDS_FILE
+            || name.starts_with(tensorboard::FILE_PREFIX)
+    });
     files.extend([CONFIG_FILE.to_owned(), DESCRIPTION_FILE.to_owned()]);
     for name in files {
         let path = root.join(name);

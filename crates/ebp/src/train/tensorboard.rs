@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::{Event, Observer};
-use crate::checkpoint::{crc32c, entries};
+use crate::checkpoint::crc32c;
+use crate::files::entries;
 use crate::{Error, Result};
 
 /// Begins the name of every event file; TensorBoard looks for `tfevents`.

@@ -247,4 +247,7 @@ pub(crate) fn assert_gradients_close(
     if let Some(found) = &found.elements {
         assert_close(format!("{what:?} elements"), found, &expected.elements);
     }
+    if let Some(found) = &found.locations {
+        assert_close(format!("{what:?} locations"), found, &expected.locations);
+    }
 }

@@ -14,12 +14,14 @@ use super::Case;
 pub(crate) type Answers = Vec<(String, Vec<f32>)>;
 
 fn add_gradients(answers: &mut Answers, name: &str, gradients: Gradients) {
-    let Gradients { parameters, context, elements } = gradients;
+    let Gradients { parameters, context, elements, locations } = gradients;
     for (part, numbers) in
         [("parameters", parameters), ("context", context), ("elements", elements)]
     {
         answers.push((format!("{name}: {part}"), numbers.expect("all were wanted")));
     }
+    // Only anchors have locations of their own.
+    answers.extend(locations.map(|numbers| (format!("{name}: locations"), numbers)));
 }
 
 fn add_dynamics(answers: &mut Answers, name: &str, gradients: DynamicsGradients) {

@@ -28,6 +28,8 @@ pub(crate) struct Gradients {
     pub(crate) parameters: Vec<f64>,
     pub(crate) context: Vec<f64>,
     pub(crate) elements: Vec<f64>,
+    /// Of anchors; empty where there are none.
+    pub(crate) locations: Vec<f64>,
 }
 
 /// One element on its way through the network.
@@ -79,6 +81,7 @@ impl Gradients {
             parameters: vec![0.0; network.parameters.len()],
             context: vec![0.0; sets.context.len()],
             elements: vec![0.0; sets.elements.len()],
+            locations: Vec::new(),
         }
     }
 }

@@ -84,7 +84,8 @@ impl Network {
     }
 
     /// Gradients of Σ_a cotangent_a log Z_a: ∂ log Z_a / ∂f_ak = exp(f_ak + ω_ak − log Z_a), and
-    /// from there as for any element. `elements` is ∂L/∂x, summed over anchors where shared.
+    /// from there as for any element. `elements` is ∂L/∂x, summed over anchors where shared, and
+    /// `locations` is ∂L/∂t, summed over an anchor's candidates.
     pub(crate) fn log_partition_backward(&self, anchors: &Anchors, cotangent: &[f64]) -> Gradients {
         let k = anchors.num_candidates;
         let (dx, d) = (self.value_dim(), self.shape.element_dim());
@@ -97,10 +98,12 @@ impl Network {
             .collect();
         let rows = self.backward(&anchors.written_out(self), &weights);
         let mut elements = vec![0.0; anchors.values.len()];
+        let mut locations = vec![0.0; anchors.locations.len()];
         for (j, row) in rows.elements.chunks(d).enumerate() {
-            let at = anchors.value_row(j / k, j % k);
+            let (anchor, at) = (j / k, anchors.value_row(j / k, j % k));
             add_to(&mut elements[at * dx..(at + 1) * dx], &row[..dx]);
+            add_to(&mut locations[anchor * (d - dx)..(anchor + 1) * (d - dx)], &row[dx..]);
         }
-        Gradients { elements, ..rows }
+        Gradients { elements, locations, ..rows }
     }
 }

@@ -6,7 +6,6 @@ use ebp::metric::classify::{Confusion, Features};
 use serde::Serialize;
 
 use super::ClassifyArguments;
-use crate::output;
 
 /// Everything that was found, and how.
 #[derive(Debug, Serialize)]
@@ -99,7 +98,7 @@ impl Report {
             let items = class.items.to_string();
             vec![class.name.clone(), items, percent(class.recall), percent(class.precision)]
         }));
-        text += &output::table(&rows);
+        text += &ebp::experiment::table(&rows);
         if let Some(picture) = &self.picture {
             let _ = write!(text, "\npicture  {picture}\n");
         }

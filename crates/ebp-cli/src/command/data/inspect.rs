@@ -8,12 +8,12 @@ use ebp::data::cache::{Cache, Numbers, Split};
 use ebp::data::image::{ImageOptions, read_images};
 use ebp::data::import::{SourceKind, detect};
 use ebp::data::read_clouds;
+use ebp::figure::contact_sheet::{self, Tile};
+use ebp::figure::save;
 use serde::Serialize;
 
 use super::arguments::InspectArguments;
 use crate::failure::Failure;
-use crate::picture::contact_sheet::{self, Tile};
-use crate::picture::save;
 
 const COLUMNS: u32 = 8;
 

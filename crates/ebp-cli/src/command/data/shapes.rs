@@ -7,11 +7,11 @@ use ebp::data::mesh::write_mesh;
 use ebp::data::normalise::Affine;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
+use ebp::figure::contact_sheet::{self, Tile};
+use ebp::figure::save;
 
 use super::arguments::ShapesArguments;
 use crate::failure::Failure;
-use crate::picture::contact_sheet::{self, Tile};
-use crate::picture::save;
 
 /// Shapes on a contact sheet at most, and in one of its rows.
 const MOST_TILES: usize = 40;

@@ -1,15 +1,13 @@
 //! What was measured, as JSON for machines and as a table for people.
 
-use std::io::{self, Write, stdout};
 use std::path::Path;
 
-use ebp::metric::collection::{CollectionMetrics, Estimate};
+use ebp::metric::collection::{Collection, CollectionMetrics, Estimate};
 use ebp::metric::distance::EmdMethod;
 use serde::Serialize;
 
 use super::paper;
 use crate::args::PaperClass;
-use crate::command::clouds::Collection;
 
 /// The result of `ebp metrics`. Numbers are not scaled.
 #[derive(Debug, Serialize)]
@@ -166,18 +164,8 @@ const NAMES: [&str; 7] = [
 const FACTORS: [f64; 7] = [1e2, 1e3, 1e2, 1e2, 1e2, 1e2, 1e2];
 
 impl Report {
-    /// One JSON object on stdout.
-    pub(super) fn print_json(&self) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(self)?;
-        writeln!(stdout().lock(), "{text}")
-    }
-
-    /// A table on stdout.
-    pub(super) fn print_table(&self, paper: Option<PaperClass>) -> io::Result<()> {
-        stdout().lock().write_all(self.table(paper).as_bytes())
-    }
-
-    fn table(&self, paper: Option<PaperClass>) -> String {
+    /// A table for people.
+    pub(super) fn table(&self, paper: Option<PaperClass>) -> String {
         let mut lines = self.heading();
         lines.push(String::new());
         lines.push(line("", &NAMES.map(str::to_owned)));

@@ -9,12 +9,14 @@
 mod confusion;
 mod dual;
 mod features;
+mod labels;
 mod newton;
 mod svm;
 mod validation;
 
 pub use confusion::Confusion;
 pub use features::{Features, Labelled};
+pub use labels::{Classes, read_labels};
 pub use svm::{LinearSvm, SvmConfig};
 pub use validation::{
     COSTS, Chosen, Cost, CrossValidation, cross_validate, fit_choosing, stratified_folds,

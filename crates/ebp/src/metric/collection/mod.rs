@@ -21,6 +21,7 @@ pub(in crate::metric) mod bootstrap;
 mod jensen_shannon;
 mod neighbours;
 mod pairs;
+mod prepare;
 mod projection;
 mod store;
 
@@ -36,6 +37,7 @@ pub use self::jensen_shannon::GridDivergence;
 pub use self::neighbours::PairCounts;
 use self::neighbours::{Neighbours, search};
 use self::pairs::{Kept, Measure, Pairs};
+pub use self::prepare::{Collection, Preparation, SetNormalisation};
 use self::store::{Known, PairStore, hash};
 
 /// The convention of the Chamfer distance between sets of collections.

@@ -128,7 +128,7 @@ impl Call {
 
 /// candle's three arguments are elements, context and parameters.
 fn wanted([elements, context, parameters]: [bool; 3]) -> Wanted {
-    Wanted { parameters, context, elements }
+    Wanted { parameters, context, elements, locations: false }
 }
 
 fn by_argument(gradients: Gradients) -> [Option<Vec<f32>>; 3] {

@@ -133,6 +133,6 @@ impl Accumulator {
         });
         let context =
             wanted.context.then(|| context_gradient(mlp, net.kernels, self.num_sets, &shifts));
-        Gradients { parameters, context, elements: None }
+        Gradients { parameters, context, ..Gradients::default() }
     }
 }

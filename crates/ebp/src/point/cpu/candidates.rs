@@ -242,7 +242,12 @@ pub(super) fn log_partition_backward(
 ) -> Gradients {
     let k = task.candidates.num_candidates;
     let dims = task.call.value_dim();
-    let element_dims = if wanted.elements { dims } else { 0 };
+    // Only what is wanted is computed: of an element its value, or with it the location behind it.
+    let element_dims = match wanted {
+        Wanted { locations: true, .. } => task.call.mlp.shape().element_dim(),
+        Wanted { elements: true, .. } => dims,
+        _ => 0,
+    };
     let net = task.call.network(Needs { backward: true, element_dims });
     let capacity = tile_rows(&net.packed, 2);
     let parts = run_chunks(
@@ -267,9 +272,9 @@ pub(super) fn log_partition_backward(
                     part.tile.accumulate(&net, &mut sums);
                     part.accumulate_anchors(&net, &mut sums);
                 }
-                if wanted.elements {
+                if element_dims > 0 {
                     part.tile.backward_to_elements(&net);
-                    part.tile.push_element_gradients(dims, &mut elements);
+                    part.tile.push_element_gradients(element_dims, &mut elements);
                 }
             }
             (sums, elements)
@@ -277,20 +282,42 @@ pub(super) fn log_partition_backward(
     );
     let (sums, elements): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let mut gradients = task.call.finish(&net, &sums, wanted);
-    gradients.elements = wanted.elements.then(|| {
-        let rows = concat(elements);
-        match task.candidates.values {
-            CandidateValues::PerAnchor(_) => rows,
-            CandidateValues::Shared(_) => {
-                let mut shared = vec![0.0; k * dims];
-                for anchor in rows.chunks_exact(k * dims) {
-                    for (total, term) in shared.iter_mut().zip(anchor) {
-                        *total += term;
-                    }
-                }
-                shared
-            }
-        }
-    });
+    let rows = concat(elements);
+    gradients.locations = wanted.locations.then(|| of_locations(&rows, k, (dims, element_dims)));
+    gradients.elements = wanted.elements.then(|| of_values(task, rows, element_dims));
     gradients
+}
+
+/// What reaches the candidates' values, from the gradients of rows of `width` numbers: summed over
+/// anchors where candidates are shared.
+fn of_values(task: &CandidateCall<'_>, rows: Vec<f32>, width: usize) -> Vec<f32> {
+    let (k, dims) = (task.candidates.num_candidates, task.call.value_dim());
+    let values = if width == dims {
+        rows
+    } else {
+        rows.chunks_exact(width).flat_map(|row| &row[..dims]).copied().collect()
+    };
+    match task.candidates.values {
+        CandidateValues::PerAnchor(_) => values,
+        CandidateValues::Shared(_) => {
+            let mut shared = vec![0.0; k * dims];
+            for anchor in values.chunks_exact(k * dims) {
+                for (total, term) in shared.iter_mut().zip(anchor) {
+                    *total += term;
+                }
+            }
+            shared
+        }
+    }
+}
+
+/// What reaches the anchors' locations, the end of every row, from all of their k candidates.
+fn of_locations(rows: &[f32], k: usize, (first, width): (usize, usize)) -> Vec<f32> {
+    let of_anchor = |anchor: &[f32]| -> Vec<f32> {
+        let sum = |column: usize| {
+            anchor.chunks_exact(width).map(|row| f64::from(row[column])).sum::<f64>() as f32
+        };
+        (first..width).map(sum).collect()
+    };
+    concat(rows.par_chunks_exact(k * width).map(of_anchor).collect())
 }

@@ -59,7 +59,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
         let mut sums: [Vec<f64>; 3] = std::array::from_fn(|_| vec![0.0; sets.len() * steps]);
         let [kinetic, final_alignment, kinetic_alignment] = &mut sums;
         let mut ended = Ended::default();
-        let mut of_elements = Vec::with_capacity(chunk.len());
+        let (mut of_elements, mut of_noise) = (Vec::new(), Vec::new());
         for range in tiles(chunk, capacity) {
             let mover = Mover { motion: &run.motion, dims, first: range.start };
             call.load(tile, range);
@@ -69,6 +69,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
             let mut velocity = vec![0.0; length];
             let mut drifts = vec![0.0; steps * length];
             let mut energies = vec![0.0_f32; tile.rows];
+            let mut noises = vec![0.0_f32; tile.rows];
             for (step, (&step_size, &scale)) in
                 run.step_sizes.iter().zip(run.noise_scales).enumerate()
             {
@@ -77,6 +78,13 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
                 mover.clip(&gradient, drift);
                 let start = (mover.first * dims) as u64;
                 net.kernels.normals(run.noise, step as u32, start, &mut velocity);
+                for (row, (noise, xi)) in
+                    noises.iter_mut().zip(velocity.chunks_exact(dims)).enumerate()
+                {
+                    if !mover.is_fixed(row) {
+                        *noise += scale * scale * xi.iter().map(|xi| xi * xi).sum::<f32>();
+                    }
+                }
                 // v = s ξ + (η/2) g,  x ← x + v
                 for (v, g) in velocity.iter_mut().zip(&*drift) {
                     *v = scale * *v + 0.5 * step_size * g;
@@ -114,18 +122,20 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
             }
             ended.extend(tile, dim, &gradient);
             of_elements.extend(energies);
+            of_noise.extend(noises);
         }
-        (ended, of_elements, StepSums { first_set, sums })
+        (ended, [of_elements, of_noise], StepSums { first_set, sums })
     };
     let parts = call.run(capacity, || Tile::new(&net, capacity, Keep::Slopes), work);
-    let (mut ended, mut of_elements, mut sums) = (Vec::new(), Vec::new(), Vec::new());
-    for (part, energies, part_sums) in parts {
+    let (mut ended, mut of_elements, mut sums) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
+    for (part, [energies, noises], part_sums) in parts {
         ended.push(part);
-        of_elements.push(energies);
+        of_elements[0].push(energies);
+        of_elements[1].push(noises);
         sums.push(part_sums);
     }
     let (elements, values, score) = join(ended);
-    let element_kinetic = concat(of_elements);
+    let [element_kinetic, element_noise] = of_elements.map(concat);
     let [kinetic, final_alignment, kinetic_alignment] =
         std::array::from_fn(|which| merge_sums(call, steps, &sums, which));
     LangevinRun {
@@ -134,6 +144,7 @@ pub(super) fn langevin(call: &Call<'_>, run: &Langevin<'_>) -> LangevinRun {
         score,
         kinetic,
         element_kinetic,
+        element_noise,
         final_alignment,
         kinetic_alignment,
     }

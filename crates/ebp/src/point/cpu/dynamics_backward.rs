@@ -23,7 +23,7 @@ use super::tile::{Keep, Network, Tile};
 use crate::point::{DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Wanted};
 
 /// Dynamics hold the parameters fixed; only the context's path through the drift is kept.
-const CONTEXT: Wanted = Wanted { parameters: false, context: true, elements: false };
+const CONTEXT: Wanted = Wanted { context: true, ..Wanted::NOTHING };
 
 /// What one chunk contributes.
 struct Part {

@@ -1,10 +1,21 @@
-// What kernels.cu and fused.cu share: activations, random numbers, walls.
+// What stands before every other source: activations, random numbers, walls.
 //
 // Random numbers repeat the arithmetic of rng.rs bit by bit: every multiplication and addition is
 // rounded on its own (never fused).
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
+
+// Every i below count, shared out among all threads of the grid.
+#define GRID(i, count) \
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
+
+// i = row n + column. A 64-bit division costs more than everything else that is done to an entry.
+__device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
+    if (i >> 32) { row = i / n; column = (u32)(i % n); return; }
+    u32 j = (u32)i, r = j / n;
+    row = r; column = j - r * n;
+}
 
 // Activations: 0 identity, 1 rectifier with a leak, 2 SiLU, 3 softplus, 4 tanh.
 __device__ __forceinline__ void activation(int kind, float leak, float z, float &a, float &s, float &c) {

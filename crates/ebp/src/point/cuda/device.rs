@@ -1,104 +1,37 @@
-//! The GPU: its context, its compiled kernels, its memory and its matrix products.
+//! The GPU: its context, its compiled kernels and its memory.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
 use cudarc::cublas::{CudaBlas, sys as blas_sys};
-use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError,
-    LaunchConfig, ValidAsZeroBits, sys,
-};
-use cudarc::nvrtc::{self, CompileOptions};
+use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys};
+use cudarc::nvrtc;
 
+use super::buffer::Buffer;
+use super::kernels::Kernels;
+use super::landing::Landings;
+use super::launch::flat;
 use super::meter::Meter;
 use super::products::blas_error;
 use super::staging::Staging;
 use super::{Precision, distances, fused};
+use crate::rng::Stream;
 use crate::{Error, Result};
 
-/// Stands before every other source.
-pub(super) const COMMON: &str = include_str!("common.cu");
-const SOURCE: &str = include_str!("kernels.cu");
-const RESIDENT: &str = include_str!("resident/resident.cu");
-
-/// The kernels of `kernels.cu` and `resident.cu`, by name.
-macro_rules! kernels {
-    ($($name:ident),* $(,)?) => {
-        /// Compiled kernels.
-        #[derive(Debug)]
-        pub(super) struct Kernels { $(pub(super) $name: CudaFunction,)* }
-
-        impl Kernels {
-            fn load(context: &Arc<CudaContext>) -> Result<Self> {
-                let module = compile(context, &[COMMON, SOURCE, RESIDENT].concat(), &[])?;
-                Ok(Self { $($name: module
-                    .load_function(stringify!($name))
-                    .map_err(|error| driver("load a kernel", error))?,)* })
-            }
-        }
-    };
-}
-
-kernels!(
-    to_bf16,
-    split_weights,
-    activate,
-    first_layer,
-    scalar_output,
-    scalar_output_backward,
-    multiply,
-    product,
-    first_layer_backward,
-    second_order,
-    set_sums,
-    set_squares,
-    langevin_dots,
-    column_sums,
-    name_sets,
-    spread,
-    pool_max,
-    scatter,
-    candidate_rows,
-    log_sum_exp,
-    candidate_weights,
-    gather_shared,
-    normals,
-    drift_only,
-    langevin_step,
-    leapfrog_step,
-    langevin_back,
-    leapfrog_back,
-    kick_back,
-    add_values,
-    moving,
-    draw_theta,
-    theta_backward,
-    rectify,
-    rectify_backward,
-    scale_from,
-    mark,
-    rank_marked,
-    first_places,
-    gather_marked,
-    scatter_marked,
-    set_figures,
-    square_sums,
-    adam,
-);
-
 /// One GPU, ready to compute.
-pub(super) struct Device {
-    pub(super) context: Arc<CudaContext>,
+pub(crate) struct Device {
+    pub(crate) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
-    pub(super) kernels: Kernels,
+    pub(crate) kernels: Kernels,
     pub(super) blas: CudaBlas,
-    pub(super) precision: Precision,
+    pub(crate) precision: Precision,
     /// Kernels of dynamics, by the widths they are compiled for.
     pub(super) fused: RefCell<fused::Cache>,
     /// Kernels of distances, by the number of coordinates.
     pub(super) distances: RefCell<distances::Cache>,
     staging: RefCell<Staging>,
+    pub(super) landings: Arc<Landings>,
     pub(super) meter: Meter,
     /// Whether products of TF32 numbers are taken by tensor cores.
     pub(super) has_tensor_cores: bool,
@@ -111,47 +44,6 @@ pub(super) struct Device {
 impl fmt::Debug for Device {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Device {{ ordinal: {} }}", self.context.ordinal())
-    }
-}
-
-/// Numbers in the GPU's memory.
-#[derive(Debug)]
-pub(super) struct Buffer<T = f32> {
-    /// Frees the memory when dropped.
-    _owner: Option<CudaSlice<T>>,
-    pointer: u64,
-    length: usize,
-}
-
-impl<T> Default for Buffer<T> {
-    fn default() -> Self {
-        Self::none()
-    }
-}
-
-impl<T> Buffer<T> {
-    /// An absent array: kernels see a null pointer.
-    pub(super) fn none() -> Self {
-        Self { _owner: None, pointer: 0, length: 0 }
-    }
-
-    /// `length` numbers of somebody else's memory.
-    pub(super) fn at_address(pointer: u64, length: usize) -> Self {
-        Self { _owner: None, pointer, length }
-    }
-
-    /// A part of this memory, which must live at least as long.
-    pub(super) fn view(&self, start: usize, length: usize) -> Self {
-        Self { _owner: None, pointer: self.at(start), length }
-    }
-
-    /// The address of entry `index`.
-    pub(super) fn at(&self, index: usize) -> u64 {
-        self.pointer + (index * size_of::<T>()) as u64
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.length
     }
 }
 
@@ -201,25 +93,6 @@ pub(super) fn check_libraries() -> Result<()> {
     Ok(())
 }
 
-/// Compiles CUDA source for the context's GPU.
-pub(super) fn compile(
-    context: &Arc<CudaContext>,
-    source: &str,
-    definitions: &[String],
-) -> Result<Arc<cudarc::driver::CudaModule>> {
-    let (major, minor) =
-        context.compute_capability().map_err(|error| driver("ask for the GPU's version", error))?;
-    let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}")];
-    options.extend(definitions.iter().map(|definition| format!("-D{definition}")));
-    let options = CompileOptions { options, ..CompileOptions::default() };
-    let ptx = nvrtc::compile_ptx_with_opts(source, options).map_err(|error| Error::Device {
-        action: "compile the kernels",
-        reason: format!("{error:?}"),
-        remedy: "`--device cpu` does without the GPU; please report this",
-    })?;
-    context.load_module(ptx).map_err(|error| driver("load the kernels", error))
-}
-
 impl Device {
     pub(super) fn open(ordinal: usize, precision: Precision) -> Result<Self> {
         check_libraries()?;
@@ -236,7 +109,7 @@ impl Device {
         unsafe { context.disable_event_tracking() };
         let stream = context.default_stream();
         keep_freed_memory(&context)?;
-        let kernels = Kernels::load(&context)?;
+        let kernels = Kernels::load(&context, &[])?;
         let blas = CudaBlas::new(Arc::clone(&stream)).map_err(blas_error)?;
         let (free, total) =
             context.mem_get_info().map_err(|error| driver("ask for its memory", error))?;
@@ -268,6 +141,7 @@ impl Device {
             fused: RefCell::default(),
             distances: RefCell::default(),
             staging: RefCell::new(Staging::new(&context)?),
+            landings: Arc::new(Landings::new(&context)),
             meter: Meter::default(),
             has_tensor_cores: capability.0 >= 8,
             num_processors: usize::try_from(processors).unwrap_or(1),
@@ -282,71 +156,101 @@ impl Device {
     }
 
     /// Memory for `length` numbers, not initialised.
-    pub(super) fn buffer<T: DeviceRepr>(&self, length: usize) -> Result<Buffer<T>> {
+    pub(crate) fn buffer<T: DeviceRepr>(&self, length: usize) -> Result<Buffer<T>> {
         if length == 0 {
             return Ok(Buffer::none());
         }
         // SAFETY: every kernel and product writes its outputs before they are read.
-        let slice = unsafe { self.stream.alloc::<T>(length) }
+        let bytes = unsafe { self.stream.alloc::<u8>(length * size_of::<T>()) }
             .map_err(|error| driver("take memory on the GPU", error))?;
-        Ok(Self::own(&self.stream, slice))
+        Ok(Buffer::new(&self.stream, bytes))
     }
 
-    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+    pub(crate) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         length: usize,
     ) -> Result<Buffer<T>> {
-        if length == 0 {
-            return Ok(Buffer::none());
-        }
         let buffer = self.buffer(length)?;
         self.clear(&buffer)?;
         Ok(buffer)
     }
 
-    /// Copies numbers within the GPU's memory.
-    pub(super) fn copy<T>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<()> {
-        let bytes = from.length.min(to.length) * size_of::<T>();
-        let stream = self.stream.cu_stream();
+    /// `length` times the same number.
+    pub(crate) fn filled(&self, number: f32, length: usize) -> Result<Buffer> {
+        let buffer = self.buffer::<f32>(length)?;
+        if length > 0 {
+            let (address, stream) = (*buffer.address(), self.stream.cu_stream());
+            self.timed(|| {
+                // SAFETY: the memory is live and has `length` numbers of four bytes.
+                unsafe { sys::cuMemsetD32Async(address, number.to_bits(), length, stream) }
+                    .result()
+                    .map_err(|error| driver("fill memory on the GPU", error))
+            })?;
+        }
+        Ok(buffer)
+    }
+
+    /// Numbers of their own, equal to these.
+    pub(crate) fn duplicate<T: DeviceRepr>(&self, buffer: &Buffer<T>) -> Result<Buffer<T>> {
+        let copy = self.buffer(buffer.len())?;
+        self.copy(buffer, &copy)?;
+        Ok(copy)
+    }
+
+    /// Copies numbers within the GPU's memory; a [view](Buffer::view) is a place within an array.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer places than numbers.
+    pub(crate) fn copy<T>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<()> {
+        assert_eq!(from.len(), to.len(), "numbers and places");
+        if from.is_empty() {
+            return Ok(());
+        }
+        let (bytes, stream) = (from.len() * size_of::<T>(), self.stream.cu_stream());
         self.timed(|| {
-            // SAFETY: both are live and have at least so many bytes.
-            unsafe { sys::cuMemcpyDtoDAsync_v2(to.pointer, from.pointer, bytes, stream) }
+            // SAFETY: both are live and have so many bytes.
+            unsafe { sys::cuMemcpyDtoDAsync_v2(*to.address(), *from.address(), bytes, stream) }
                 .result()
                 .map_err(|error| driver("copy numbers on the GPU", error))
         })
     }
 
     /// Fills numbers with zeros.
-    pub(super) fn clear<T>(&self, buffer: &Buffer<T>) -> Result<()> {
-        if buffer.length == 0 {
+    pub(crate) fn clear<T>(&self, buffer: &Buffer<T>) -> Result<()> {
+        if buffer.is_empty() {
             return Ok(());
         }
-        let (bytes, stream) = (buffer.length * size_of::<T>(), self.stream.cu_stream());
+        let (bytes, stream) = (buffer.len() * size_of::<T>(), self.stream.cu_stream());
         self.timed(|| {
             // SAFETY: the memory is live, and zero bytes are zero numbers.
-            unsafe { sys::cuMemsetD8Async(buffer.pointer, 0, bytes, stream) }
+            unsafe { sys::cuMemsetD8Async(*buffer.address(), 0, bytes, stream) }
                 .result()
                 .map_err(|error| driver("clear memory on the GPU", error))
         })
     }
 
-    pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
+    /// Numbers of the host on the GPU. The host may change them at once.
+    pub(crate) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Buffer<T>> {
         let buffer = self.buffer::<T>(values.len())?;
-        self.staging.borrow_mut().send(&self.stream, values, buffer.pointer)?;
+        self.staging.borrow_mut().send(&self.stream, values, *buffer.address())?;
         Ok(buffer)
     }
 
-    pub(super) fn download<T: DeviceRepr>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
-        self.staging.borrow_mut().fetch(&self.stream, buffer.pointer, buffer.length)
+    /// Numbers of the GPU on the host, after all work before; see [`land`](Self::land) for a way that
+    /// does not wait.
+    pub(crate) fn download<T: DeviceRepr>(&self, buffer: &Buffer<T>) -> Result<Vec<T>> {
+        self.staging.borrow_mut().fetch(&self.stream, *buffer.address(), buffer.len())
     }
 
-    fn own<T: DeviceRepr>(stream: &Arc<CudaStream>, slice: CudaSlice<T>) -> Buffer<T> {
-        let pointer = slice.device_ptr(stream).0;
-        let length = slice.len();
-        Buffer { _owner: Some(slice), pointer, length }
+    /// Standard normals `start..` of a step of the stream, the same bits as on the CPU.
+    pub(crate) fn normals(&self, out: &Buffer, from: Stream, step: u32, start: u64) -> Result<()> {
+        let ([k0, k1], count) = (from.key(), out.len());
+        self.kernels.normals(self, flat(count), out, count as u64, start, step, k0, k1)
     }
 
-    pub(super) fn synchronize(&self) -> Result<()> {
+    /// Waits until everything that was sent is done.
+    pub(crate) fn synchronize(&self) -> Result<()> {
         self.stream.synchronize().map_err(|error| driver("wait for the GPU", error))
     }
 }
@@ -369,62 +273,3 @@ fn keep_freed_memory(context: &Arc<CudaContext>) -> Result<()> {
         .map_err(|error| driver("set up its memory pool", error))
     }
 }
-
-/// Threads for `count` independent entries.
-pub(super) fn flat(count: usize) -> LaunchConfig {
-    let blocks = count.div_ceil(256).clamp(1, 132 * 32);
-    LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
-}
-
-/// A warp for each of `rows` rows.
-pub(super) fn warps(rows: usize) -> LaunchConfig {
-    let blocks = rows.div_ceil(8).max(1);
-    LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 }
-}
-
-/// A block for each set and 32 columns.
-pub(super) fn per_set(sets: usize, columns: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (sets as u32, columns.div_ceil(32) as u32, 1),
-        block_dim: (32, 8, 1),
-        shared_mem_bytes: 0,
-    }
-}
-
-/// A block for each set and up to 32 columns, its threads shared out among columns and rows.
-pub(super) fn sums_per_set(sets: usize, columns: usize) -> LaunchConfig {
-    let wide = columns.next_power_of_two().min(32);
-    LaunchConfig {
-        grid_dim: (sets as u32, columns.div_ceil(wide) as u32, 1),
-        block_dim: (wide as u32, (1024 / wide) as u32, 1),
-        shared_mem_bytes: 0,
-    }
-}
-
-/// Starts a kernel: `launch!(device, name, config, arguments…)`. Arguments are u64 addresses and
-/// plain numbers, in the order and of the types of `kernels.cu`.
-macro_rules! launch {
-    ($device:expr, $name:ident, $config:expr, $($argument:expr),* $(,)?) => {{
-        use cudarc::driver::PushKernelArg;
-        let mut launch = $device.stream.launch_builder(&$device.kernels.$name);
-        $crate::point::cuda::device::push!(launch, $($argument),*);
-        $device.timed(|| {
-            // SAFETY: the argument list follows the kernel's, and buffers are as large as it assumes.
-            unsafe { launch.launch($config) }
-                .map(|_| ())
-                .map_err(|error| $crate::point::cuda::device::driver("run a kernel", error))
-        })
-    }};
-}
-
-/// Gives each argument a place that outlives the launch.
-macro_rules! push {
-    ($launch:ident $(,)?) => {};
-    ($launch:ident, $first:expr $(, $rest:expr)*) => {
-        let first = $first;
-        $launch.arg(&first);
-        $crate::point::cuda::device::push!($launch $(, $rest)*);
-    };
-}
-
-pub(super) use {launch, push};

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
-
-use super::device::{Buffer, COMMON, Device, compile, driver, push};
+use super::buffer::Buffer;
+use super::device::Device;
+use super::launch::{Grid, blocks, kernels};
 use crate::{Error, Result};
 
-const SOURCE: &str = include_str!("distances.cu");
 /// `THREADS` and `OWN` of the source.
 const THREADS: u32 = 256;
 const OWN: usize = 4;
@@ -20,11 +19,14 @@ const MOST_COORDINATES: usize = 16;
 /// Pairs of sets whose numbers are on the GPU together.
 const AT_ONCE: usize = 1024;
 
-/// Kernels for one number of coordinates.
-#[derive(Debug)]
-pub(super) struct Compiled {
-    nearest: CudaFunction,
-    soft_match: CudaFunction,
+kernels! {
+    /// Kernels for one number of coordinates.
+    pub(super) struct Compiled from [include_str!("distances.cu")];
+    fn nearest(points: &Buffer<f64>, jobs: &Buffer<u64>, out: &Buffer<f64>);
+    fn soft_match(
+        points: &Buffer, jobs: &Buffer<u64>, wide: &Buffer<f64>, narrow: &Buffer, out: &Buffer<f64>,
+        is_squared: i32,
+    );
 }
 
 /// Kernels by number of coordinates.
@@ -89,10 +91,7 @@ fn compiled(device: &Device, dim: usize) -> Result<Arc<Compiled>> {
     if let Some(found) = device.distances.borrow().get(&dim) {
         return Ok(Arc::clone(found));
     }
-    let source = [COMMON, SOURCE].concat();
-    let module = compile(&device.context, &source, &[format!("DIM={dim}")])?;
-    let load = |name| module.load_function(name).map_err(|error| driver("load a kernel", error));
-    let found = Arc::new(Compiled { nearest: load("nearest")?, soft_match: load("soft_match")? });
+    let found = Arc::new(Compiled::load(&device.context, &[format!("DIM={dim}")])?);
     device.distances.borrow_mut().insert(dim, Arc::clone(&found));
     Ok(found)
 }
@@ -116,17 +115,12 @@ pub(super) fn nearest(device: &Device, work: &SetPairs<'_>) -> Result<Vec<Vec<f6
         }
         let out = device.buffer::<f64>(length as usize)?;
         let jobs = device.upload(&jobs)?;
-        let grid = LaunchConfig {
+        let grid = Grid {
             grid_dim: (2 * pairs.len() as u32, largest.div_ceil(THREADS as usize * OWN) as u32, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let mut launch = device.stream.launch_builder(&kernels.nearest);
-        push!(launch, points.at(0), jobs.at(0), out.at(0));
-        device.timed(|| {
-            // SAFETY: the arguments are those of the kernel; jobs name points and places within.
-            unsafe { launch.launch(grid) }.map_err(|error| driver("find nearest points", error))
-        })?;
+        kernels.nearest(device, grid, &points, &jobs, &out)?;
         let mut rest = &device.download(&out)?[..];
         for &(x, y) in pairs {
             let (of_pair, others) = rest.split_at((work.size(x) + work.size(y)) as usize);
@@ -161,25 +155,8 @@ pub(super) fn soft_match(
         let narrow = device.buffer::<f32>(narrow as usize)?;
         let out = device.buffer::<f64>(pairs.len())?;
         let jobs = device.upload(&jobs)?;
-        let grid = LaunchConfig {
-            grid_dim: (pairs.len() as u32, 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        let mut launch = device.stream.launch_builder(&kernels.soft_match);
-        push!(
-            launch,
-            points.at(0),
-            jobs.at(0),
-            wide.at(0),
-            narrow.at(0),
-            out.at(0),
-            i32::from(is_squared)
-        );
-        device.timed(|| {
-            // SAFETY: the arguments are those of the kernel; jobs name points and places within.
-            unsafe { launch.launch(grid) }.map_err(|error| driver("match points", error))
-        })?;
+        let (grid, is_squared) = (blocks(pairs.len(), THREADS), i32::from(is_squared));
+        kernels.soft_match(device, grid, &points, &jobs, &wide, &narrow, &out, is_squared)?;
         found.extend(device.download(&out)?);
     }
     Ok(found)

@@ -1,180 +1,132 @@
 //! Langevin and leapfrog steps; elements stay on the GPU from the first to the last.
 
-use std::sync::Arc;
-
-use super::chunk::Chunk;
-use super::device::{Buffer, Device, flat, launch};
+use super::buffer::Buffer;
+use super::device::Device;
 use super::fused;
-use super::network::{Elements, Keep, Network, Rows};
-use super::values::{append, prepare};
+use super::inputs::{DeviceBatch, DeviceLangevin, DeviceLeapfrog, DeviceMlp};
+use super::launch::{Grid, blocks, flat};
+use super::motion::{DeviceMotion, MotionCode};
+use super::network::{Keep, Network};
+use super::rows::Rows;
+use super::sets::Chunk;
+use super::values::prepare;
+use super::whole::Whole;
 use crate::Result;
-use crate::point::{
-    Bounds, Clip, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Motion, PointBatch, PointMlp,
-};
-use cudarc::driver::{DeviceRepr, LaunchConfig};
-
-/// [`Motion`] as kernels know it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MotionCode {
-    clip: i32,
-    limit: f32,
-    precision: f32,
-    is_bounded: i32,
-    low: f32,
-    high: f32,
-}
-
-// SAFETY: plain numbers in C's layout, the same as `struct Motion` of kernels.cu.
-unsafe impl DeviceRepr for MotionCode {}
-
-impl MotionCode {
-    pub(super) fn new(motion: &Motion<'_>) -> Self {
-        let (clip, limit) = match motion.clip {
-            Clip::Off => (0, 0.0),
-            Clip::Elementwise(limit) => (1, limit),
-            Clip::Norm(limit) => (2, limit),
-        };
-        let precision = motion.base_std_dev.map_or(0.0, |std_dev| (std_dev * std_dev).recip());
-        let (is_bounded, Bounds { low, high }) = match motion.bounds {
-            None => (0, Bounds { low: 0.0, high: 0.0 }),
-            Some(bounds) => (1, bounds),
-        };
-        Self { clip, limit, precision, is_bounded, low, high }
-    }
-}
+use crate::point::{LangevinRun, LeapfrogRun};
 
 /// A chunk on the move.
 pub(super) struct Moving<'a, 'n> {
     network: &'a Network<'n>,
+    /// Its elements are a copy, which moves.
     pub(super) rows: Rows,
     pub(super) motion: MotionCode,
+    /// Where an element must not move; empty if all move.
     pub(super) fixed: Buffer<u8>,
     pub(super) d: usize,
     pub(super) dx: usize,
 }
 
-/// Where a step writes ∇u, g = clip(∇u) and the velocity that leaves the place. 0 in the place of ∇u,
-/// and of leapfrog's velocity, keeps none.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
-    pub(super) gradient: u64,
-    pub(super) drift: u64,
-    pub(super) velocity: u64,
-}
-
-/// What a fused run needs beside the chunk.
-struct Fused<'a> {
-    step_sizes: &'a [f32],
-    noise_scales: &'a [f32],
-    key: [u32; 2],
-}
-
-/// Where a chunk ended.
+/// f and ∇u where a chunk ended, `[rows]` and `[rows, d_x]`.
 struct End {
-    elements: Vec<f32>,
-    values: Vec<f32>,
+    values: Buffer,
     score: Buffer,
 }
 
 impl<'a, 'n> Moving<'a, 'n> {
     pub(super) fn new(
         network: &'a Network<'n>,
-        batch: &PointBatch<'_>,
-        motion: &Motion<'_>,
+        batch: &DeviceBatch<'_>,
+        motion: &DeviceMotion,
         chunk: &Chunk,
     ) -> Result<Self> {
-        let config = network.shape.config();
-        let fixed = match motion.is_fixed {
+        let mut rows = network.rows(batch.elements, batch.sets, chunk)?;
+        rows.elements = network.device.duplicate(&rows.elements)?;
+        let fixed = match motion.fixed.some() {
+            Some(fixed) => fixed.view(chunk.rows.start, rows.count),
             None => Buffer::none(),
-            Some(mask) => {
-                let bytes: Vec<u8> =
-                    mask[chunk.rows.clone()].iter().map(|&b| u8::from(b)).collect();
-                network.device.upload(&bytes)?
-            }
         };
         Ok(Self {
             network,
-            rows: network.rows(Elements::Host(batch.elements), chunk)?,
-            motion: MotionCode::new(motion),
+            rows,
+            motion: motion.code,
             fixed,
             d: network.shape.element_dim(),
-            dx: config.value_dim,
+            dx: network.shape.config().value_dim,
         })
     }
 
+    /// Numbers that may move.
     pub(super) fn len(&self) -> usize {
         self.rows.count * self.dx
     }
 
     /// ∇ₓ f of every row, `[count, d]`, and f.
-    pub(super) fn gradient(&self) -> Result<(Buffer, Buffer)> {
+    fn gradient(&self) -> Result<(Buffer, Buffer)> {
         let trace = self.network.forward(&self.rows, Keep::Slopes)?;
         let gradient = self.network.backward(&self.rows, &trace, None, None, true)?;
         Ok((gradient, trace.output))
     }
 
-    /// Takes a Langevin step; the chunk's first row is row `first_row` of the batch.
+    /// Takes a Langevin step; the chunk's first row is row `first_row` of the batch. Writes ∇u where
+    /// asked, g = clip(∇u) and the velocity v.
     pub(super) fn langevin_step(
         &self,
-        settings: &Langevin<'_>,
-        step: usize,
-        first_row: usize,
-        kept: Kept,
+        settings: &DeviceLangevin<'_>,
+        (step, first_row): (usize, usize),
+        (score, g, v): (Option<&Buffer>, &Buffer, &Buffer),
     ) -> Result<()> {
-        let key = settings.noise.key();
+        let [k0, k1] = settings.noise.key();
         let (gradient, _) = self.gradient()?;
-        launch!(
-            self.network.device,
-            langevin_step,
+        let device = self.network.device;
+        device.kernels.langevin_step(
+            device,
             flat(self.rows.count),
-            self.rows.elements.at(0),
-            gradient.at(0),
-            self.fixed.at(0),
+            &self.rows.elements,
+            &gradient,
+            self.fixed.some(),
             self.motion,
-            kept.gradient,
-            kept.drift,
-            kept.velocity,
+            score,
+            g,
+            v,
             self.rows.count as u64,
             self.d as u32,
             self.dx as u32,
             first_row as u64,
-            settings.step_sizes[step],
+            &settings.step_sizes.view(step, 1),
             settings.noise_scales[step],
             step as u32,
-            key[0],
-            key[1]
+            k0,
+            k1,
         )
     }
 
     /// The kicks at place `number` of leapfrog's path, and the step from there. The drift at a place
-    /// ends one step and begins the next.
+    /// ends one step and begins the next. Writes ∇u where asked, g = clip(∇u), and where asked the
+    /// velocity that leaves the place.
     pub(super) fn leapfrog_step(
         &self,
-        steps: &[f32],
-        number: usize,
+        sizes: &StepSizes<'_>,
         momentum: &Buffer,
-        kept: Kept,
+        (score, g, halfway): (Option<&Buffer>, &Buffer, Option<&Buffer>),
     ) -> Result<()> {
         let (gradient, _) = self.gradient()?;
-        launch!(
-            self.network.device,
-            leapfrog_step,
+        let device = self.network.device;
+        device.kernels.leapfrog_step(
+            device,
             flat(self.rows.count),
-            self.rows.elements.at(0),
-            momentum.at(0),
-            gradient.at(0),
-            self.fixed.at(0),
+            &self.rows.elements,
+            momentum,
+            &gradient,
+            self.fixed.some(),
             self.motion,
-            kept.gradient,
-            kept.drift,
-            kept.velocity,
+            score,
+            g,
+            halfway,
             self.rows.count as u64,
             self.d as u32,
             self.dx as u32,
-            number.checked_sub(1).map_or(0.0, |ended| steps[ended]),
-            steps.get(number).copied().unwrap_or(0.0),
-            i32::from(number < steps.len())
+            sizes.ended().as_ref(),
+            sizes.begun().as_ref(),
         )
     }
 
@@ -182,52 +134,27 @@ impl<'a, 'n> Moving<'a, 'n> {
         let device = self.network.device;
         let (gradient, values) = self.gradient()?;
         let (score, g) = (device.buffer::<f32>(self.len())?, device.buffer::<f32>(self.len())?);
-        launch!(
+        device.kernels.drift_only(
             device,
-            drift_only,
             flat(self.rows.count),
-            self.rows.elements.at(0),
-            gradient.at(0),
-            self.fixed.at(0),
+            &self.rows.elements,
+            &gradient,
+            self.fixed.some(),
             self.motion,
-            score.at(0),
-            g.at(0),
+            &score,
+            &g,
             self.rows.count as u64,
             self.d as u32,
-            self.dx as u32
+            self.dx as u32,
         )?;
-        let elements = device.download(&self.rows.elements)?;
-        Ok(End { elements, values: device.download(&values)?, score })
+        Ok(End { values, score })
     }
 
-    /// All steps in one kernel.
-    fn fused(
-        &self,
-        kernel: &(fused::Key, Arc<fused::Compiled>),
-        chunk: &Chunk,
-        part: &Fused<'_>,
-        [momentum, drifts, velocities]: [&Buffer; 3],
-    ) -> Result<End> {
+    /// Room for [`End`].
+    fn room(&self) -> Result<End> {
         let device = self.network.device;
-        let values = device.buffer::<f32>(self.rows.count)?;
-        let score = device.buffer::<f32>(self.len())?;
-        let steps = fused::Steps {
-            chunk,
-            elements: &self.rows.elements,
-            momentum,
-            fixed: &self.fixed,
-            motion: self.motion,
-            step_sizes: part.step_sizes,
-            noise_scales: part.noise_scales,
-            key: part.key,
-            drifts,
-            velocities,
-            values: &values,
-            score: &score,
-        };
-        fused::run(self.network, kernel, &steps)?;
-        let elements = device.download(&self.rows.elements)?;
-        Ok(End { elements, values: device.download(&values)?, score })
+        let (values, score) = (device.buffer(self.rows.count)?, device.buffer(self.len())?);
+        Ok(End { values, score })
     }
 
     /// Adds ⟨v, v⟩, ⟨score, g⟩ and ⟨v, g⟩ of every set and step to `sums`, `[3, sets, steps]`.
@@ -240,145 +167,210 @@ impl<'a, 'n> Moving<'a, 'n> {
         if steps == 0 {
             return Ok(());
         }
-        launch!(
-            self.network.device,
-            langevin_dots,
-            blocks(self.rows.num_sets, steps),
-            velocities.at(0),
-            drifts.at(0),
-            score.at(0),
+        let device = self.network.device;
+        let grid = Grid {
+            grid_dim: (self.rows.num_sets as u32, steps as u32, 1),
+            ..blocks(self.rows.num_sets, 256)
+        };
+        device.kernels.langevin_dots(
+            device,
+            grid,
+            velocities,
+            drifts,
+            score,
             self.len() as u64,
-            self.rows.starts.at(0),
-            sums.at(0),
+            &self.rows.starts,
+            sums,
             (sums.len() / 3) as u64,
             self.rows.first_set as u32,
             steps as u32,
-            self.dx as u32
+            self.dx as u32,
         )
     }
 
-    /// Adds ‖v‖² of every set to `sums`, `[sets]`.
-    fn squares(&self, velocities: &Buffer, sums: &Buffer) -> Result<()> {
-        launch!(
-            self.network.device,
-            set_squares,
-            blocks(self.rows.num_sets, 1),
-            velocities.at(0),
-            self.rows.starts.at(0),
-            sums.at(0),
-            self.rows.first_set as u32,
-            self.dx as u32
-        )
+    /// Adds ‖v‖² over the moving elements of every set to `sums`, `[sets]`.
+    fn add_squares(&self, velocities: &Buffer, sums: &Buffer) -> Result<()> {
+        let (device, rows, dx) = (self.network.device, &self.rows, self.dx as u32);
+        let counted = device.buffer::<f32>(self.len())?;
+        let (grid, fixed) = (flat(self.len()), self.fixed.some());
+        device.kernels.moving(device, grid, velocities, fixed, &counted, rows.count as u64, dx)?;
+        let (grid, first_set) = (blocks(rows.num_sets, 256), rows.first_set as u32);
+        device.kernels.set_squares(device, grid, &counted, &rows.starts, sums, first_set, dx)
     }
 }
 
-/// A block for each set and step.
-fn blocks(sets: usize, steps: usize) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (sets as u32, steps as u32, 1),
-        block_dim: (256, 1, 1),
-        shared_mem_bytes: 0,
+/// The sizes of the steps that meet at a place of leapfrog's path, place 0 being its start.
+pub(super) struct StepSizes<'a> {
+    pub(super) all: &'a Buffer,
+    pub(super) place: usize,
+}
+
+impl StepSizes<'_> {
+    /// Of the step that begins there; `None` at the end.
+    pub(super) fn begun(&self) -> Option<Buffer> {
+        (self.place < self.all.len()).then(|| self.all.view(self.place, 1))
+    }
+
+    /// Of the step that ended there; `None` at the start.
+    pub(super) fn ended(&self) -> Option<Buffer> {
+        self.place.checked_sub(1).map(|step| self.all.view(step, 1))
     }
 }
 
-pub(super) fn langevin(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    settings: &Langevin<'_>,
-) -> Result<LangevinRun> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
-    let (steps, num_sets) = (settings.step_sizes.len(), batch.offsets.num_sets());
-    // Kinetic, final alignment, kinetic alignment.
-    let sums = device.zeros::<f32>(3 * num_sets * steps)?;
-    let key = settings.noise.key();
-    let kernel = fused::find(device, mlp.shape(), false)?;
-    let (mut elements, mut values, mut score) = (Vec::new(), Vec::new(), Vec::new());
-    for chunk in &parts {
-        let moving = Moving::new(&network, batch, &settings.motion, chunk)?;
-        let length = moving.len();
-        let drifts = device.buffer::<f32>(length * steps)?;
-        let velocities = device.buffer::<f32>(length * steps)?;
-        let end = if let Some(kernel) = &kernel {
-            let part =
-                Fused { step_sizes: settings.step_sizes, noise_scales: settings.noise_scales, key };
-            moving.fused(kernel, chunk, &part, [&Buffer::none(), &drifts, &velocities])?
-        } else {
-            for step in 0..steps {
-                let kept = Kept {
-                    gradient: 0,
-                    drift: drifts.at(step * length),
-                    velocity: velocities.at(step * length),
+impl Device {
+    /// T Langevin steps of every element.
+    pub(crate) fn langevin(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        settings: &DeviceLangevin<'_>,
+    ) -> Result<LangevinRun<Buffer>> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Slopes)?;
+        let (steps, num_sets) = (settings.step_sizes.len(), batch.sets.num_sets());
+        let total = batch.sets.num_elements();
+        let (d, dx) = (mlp.shape.element_dim(), mlp.shape.config().value_dim);
+        // Kinetic, final alignment, kinetic alignment.
+        let sums = self.zeros::<f32>(3 * num_sets * steps)?;
+        let kernel = fused::find(self, mlp.shape, false)?;
+        let noise_scales = self.upload(settings.noise_scales)?;
+        let key = settings.noise.key();
+        let (mut elements, mut values) = (Whole::new(self, total * d), Whole::new(self, total));
+        let (mut score, mut kinetic) = (Whole::new(self, total * dx), Whole::new(self, total));
+        let mut noise = Whole::new(self, total);
+        for chunk in &chunks {
+            let moving = Moving::new(&network, batch, settings.motion, chunk)?;
+            let (length, first) = (moving.len(), chunk.rows.start);
+            let drifts = self.buffer::<f32>(length * steps)?;
+            let velocities = self.buffer::<f32>(length * steps)?;
+            let end = if let Some(kernel) = &kernel {
+                let end = moving.room()?;
+                let part = fused::Steps {
+                    chunk,
+                    elements: &moving.rows.elements,
+                    momentum: None,
+                    fixed: &moving.fixed,
+                    motion: moving.motion,
+                    step_sizes: settings.step_sizes,
+                    noise_scales: Some(&noise_scales),
+                    key,
+                    drifts: Some(&drifts),
+                    velocities: Some(&velocities),
+                    values: &end.values,
+                    score: &end.score,
                 };
-                moving.langevin_step(settings, step, chunk.rows.start, kept)?;
-            }
-            moving.end()?
-        };
-        moving.langevin_dots([&velocities, &drifts, &end.score], &sums, steps)?;
-        append(&mut elements, end.elements);
-        append(&mut values, end.values);
-        append(&mut score, device.download(&end.score)?);
+                fused::run(&network, kernel, &part)?;
+                end
+            } else {
+                for step in 0..steps {
+                    let g = drifts.view(step * length, length);
+                    let v = velocities.view(step * length, length);
+                    moving.langevin_step(settings, (step, first), (None, &g, &v))?;
+                }
+                moving.end()?
+            };
+            moving.langevin_dots([&velocities, &drifts, &end.score], &sums, steps)?;
+            let rows = moving.rows.count;
+            let squares = self.buffer::<f32>(rows)?;
+            self.kernels.element_squares(
+                self,
+                flat(rows),
+                &velocities,
+                &squares,
+                rows as u64,
+                dx as u32,
+                steps as u32,
+            )?;
+            let of_noise = self.buffer::<f32>(rows)?;
+            self.kernels.element_noise(
+                self,
+                flat(rows),
+                &of_noise,
+                &noise_scales,
+                moving.fixed.some(),
+                rows as u64,
+                first as u64,
+                dx as u32,
+                steps as u32,
+                key[0],
+                key[1],
+            )?;
+            noise.put(first, of_noise)?;
+            elements.put(first * d, moving.rows.elements)?;
+            values.put(first, end.values)?;
+            score.put(first * dx, end.score)?;
+            kinetic.put(first, squares)?;
+        }
+        let sum = |number: usize| sums.view(number * num_sets * steps, num_sets * steps);
+        Ok(LangevinRun {
+            elements: elements.done(),
+            values: values.done(),
+            score: score.done(),
+            kinetic: sum(0),
+            element_kinetic: kinetic.done(),
+            element_noise: noise.done(),
+            final_alignment: sum(1),
+            kinetic_alignment: sum(2),
+        })
     }
-    let mut kinetic = device.download(&sums)?;
-    let kinetic_alignment = kinetic.split_off(2 * num_sets * steps);
-    let final_alignment = kinetic.split_off(num_sets * steps);
-    let element_kinetic = Vec::new();
-    Ok(LangevinRun {
-        elements,
-        values,
-        score,
-        kinetic,
-        element_kinetic,
-        final_alignment,
-        kinetic_alignment,
-    })
-}
 
-pub(super) fn leapfrog(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    momentum: &[f32],
-    settings: &Leapfrog<'_>,
-) -> Result<LeapfrogRun> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
-    let kinetic = device.zeros::<f32>(batch.offsets.num_sets())?;
-    let kernel = fused::find(device, mlp.shape(), true)?;
-    let (mut elements, mut momenta) = (Vec::new(), Vec::new());
-    let (mut values, mut score) = (Vec::new(), Vec::new());
-    for chunk in &parts {
-        let moving = Moving::new(&network, batch, &settings.motion, chunk)?;
-        let (length, dx) = (moving.len(), moving.dx);
-        let v = device.upload(&momentum[chunk.rows.start * dx..chunk.rows.end * dx])?;
-        let g = device.buffer::<f32>(length)?;
-        let end = if let Some(kernel) = &kernel {
-            let none = vec![0.0; settings.step_sizes.len()];
-            let part = Fused { step_sizes: settings.step_sizes, noise_scales: &none, key: [0; 2] };
-            moving.fused(kernel, chunk, &part, [&v, &Buffer::none(), &Buffer::none()])?
-        } else {
-            for number in 0..=settings.step_sizes.len() {
-                let kept = Kept { gradient: 0, drift: g.at(0), velocity: 0 };
-                moving.leapfrog_step(settings.step_sizes, number, &v, kept)?;
-            }
-            moving.end()?
-        };
-        let counted = device.buffer::<f32>(length)?;
-        launch!(
-            device,
-            moving,
-            flat(length),
-            v.at(0),
-            moving.fixed.at(0),
-            counted.at(0),
-            moving.rows.count as u64,
-            dx as u32
-        )?;
-        moving.squares(&counted, &kinetic)?;
-        append(&mut elements, end.elements);
-        append(&mut momenta, device.download(&v)?);
-        append(&mut values, end.values);
-        append(&mut score, device.download(&end.score)?);
+    /// T leapfrog steps of every element from `momentum` `[total, d_x]`.
+    pub(crate) fn leapfrog(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        momentum: &Buffer,
+        settings: &DeviceLeapfrog<'_>,
+    ) -> Result<LeapfrogRun<Buffer>> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Slopes)?;
+        let (total, step_sizes) = (batch.sets.num_elements(), settings.step_sizes);
+        let (d, dx) = (mlp.shape.element_dim(), mlp.shape.config().value_dim);
+        let kinetic = self.zeros::<f32>(batch.sets.num_sets())?;
+        let kernel = fused::find(self, mlp.shape, true)?;
+        let (mut elements, mut momenta) =
+            (Whole::new(self, total * d), Whole::new(self, total * dx));
+        let (mut values, mut score) = (Whole::new(self, total), Whole::new(self, total * dx));
+        for chunk in &chunks {
+            let moving = Moving::new(&network, batch, settings.motion, chunk)?;
+            let (length, first) = (moving.len(), chunk.rows.start);
+            let v = self.duplicate(&momentum.view(first * dx, length))?;
+            let end = if let Some(kernel) = &kernel {
+                let end = moving.room()?;
+                let part = fused::Steps {
+                    chunk,
+                    elements: &moving.rows.elements,
+                    momentum: Some(&v),
+                    fixed: &moving.fixed,
+                    motion: moving.motion,
+                    step_sizes,
+                    noise_scales: None,
+                    key: [0; 2],
+                    drifts: None,
+                    velocities: None,
+                    values: &end.values,
+                    score: &end.score,
+                };
+                fused::run(&network, kernel, &part)?;
+                end
+            } else {
+                let g = self.buffer::<f32>(length)?;
+                for place in 0..=step_sizes.len() {
+                    let sizes = StepSizes { all: step_sizes, place };
+                    moving.leapfrog_step(&sizes, &v, (None, &g, None))?;
+                }
+                moving.end()?
+            };
+            moving.add_squares(&v, &kinetic)?;
+            elements.put(first * d, moving.rows.elements)?;
+            momenta.put(first * dx, v)?;
+            values.put(first, end.values)?;
+            score.put(first * dx, end.score)?;
+        }
+        Ok(LeapfrogRun {
+            elements: elements.done(),
+            momentum: momenta.done(),
+            values: values.done(),
+            score: score.done(),
+            kinetic,
+        })
     }
-    let kinetic = device.download(&kinetic)?;
-    Ok(LeapfrogRun { elements, momentum: momenta, values, score, kinetic })
 }

@@ -6,17 +6,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
-use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use super::Precision;
-use super::chunk::Chunk;
-use super::device::{Buffer, COMMON, Device, compile, driver};
-use super::dynamics::MotionCode;
+use super::buffer::Buffer;
+use super::device::{Device, driver};
+use super::launch::{Grid, blocks, kernels};
+use super::motion::MotionCode;
 use super::network::{Network, activation_code};
+use super::sets::Chunk;
 use crate::Result;
 use crate::point::{Activation, MlpShape};
-
-const SOURCE: &str = include_str!("fused.cu");
 
 /// What a kernel is compiled for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,11 +31,24 @@ pub(super) struct Key {
     warps: usize,
 }
 
-/// A compiled kernel.
+kernels! {
+    /// Kernels of one shape of network.
+    pub(super) struct Kernels from [include_str!("fused.cu")];
+    fn pack(w2: &Buffer, packed: &Buffer);
+    fn steps(
+        x: &Buffer, v: Option<&Buffer>, tiles: &Buffer<u32>, num_tiles: u32, w1: &Buffer,
+        packed: &Buffer, w3: &Buffer, shift1: &Buffer, shift2: &Buffer, shift3: &Buffer,
+        is_per_set1: i32, is_per_set2: i32, fixed: Option<&Buffer<u8>>, motion: MotionCode,
+        step_sizes: &Buffer, noise: Option<&Buffer>, num_steps: u32, first_row: u64, k0: u32, k1: u32,
+        drifts: Option<&Buffer>, velocities: Option<&Buffer>, length: u64, values: &Buffer,
+        score: &Buffer,
+    );
+}
+
+/// Compiled kernels and the shared memory that `steps` takes.
 #[derive(Debug)]
 pub(super) struct Compiled {
-    pack: CudaFunction,
-    steps: CudaFunction,
+    kernels: Kernels,
     shared_bytes: u32,
 }
 
@@ -137,17 +149,15 @@ pub(super) fn find(
     if let Some(found) = cache.get(&key) {
         return Ok(Some((key, Arc::clone(found))));
     }
-    let module = compile(&device.context, &[COMMON, SOURCE].concat(), &key.definitions())?;
-    let load = |name| module.load_function(name).map_err(|error| driver("load a kernel", error));
-    let compiled =
-        Compiled { pack: load("pack")?, steps: load("steps")?, shared_bytes: shared_bytes as u32 };
-    compiled
+    let kernels = Kernels::load(&device.context, &key.definitions())?;
+    kernels
         .steps
         .set_attribute(
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
             shared_bytes as i32,
         )
         .map_err(|error| driver("set up a kernel", error))?;
+    let compiled = Compiled { kernels, shared_bytes: shared_bytes as u32 };
     let compiled = Arc::new(compiled);
     cache.insert(key.clone(), Arc::clone(&compiled));
     Ok(Some((key, compiled)))
@@ -159,15 +169,17 @@ pub(super) struct Steps<'a> {
     /// `[rows, d]`, moved in place.
     pub(super) elements: &'a Buffer,
     /// Leapfrog: `[rows, d_x]`, changed in place.
-    pub(super) momentum: &'a Buffer,
+    pub(super) momentum: Option<&'a Buffer>,
     pub(super) fixed: &'a Buffer<u8>,
     pub(super) motion: MotionCode,
-    pub(super) step_sizes: &'a [f32],
-    pub(super) noise_scales: &'a [f32],
+    /// `[steps]`.
+    pub(super) step_sizes: &'a Buffer,
+    /// Langevin: `[steps]`, and the key of the noise.
+    pub(super) noise_scales: Option<&'a Buffer>,
     pub(super) key: [u32; 2],
     /// Langevin: g and v of every step, `[steps, rows, d_x]`.
-    pub(super) drifts: &'a Buffer,
-    pub(super) velocities: &'a Buffer,
+    pub(super) drifts: Option<&'a Buffer>,
+    pub(super) velocities: Option<&'a Buffer>,
     /// `[rows]` and `[rows, d_x]`: f and ∇u at the end.
     pub(super) values: &'a Buffer,
     pub(super) score: &'a Buffer,
@@ -179,67 +191,57 @@ pub(super) fn run(
     (key, compiled): &(Key, Arc<Compiled>),
     steps: &Steps<'_>,
 ) -> Result<()> {
-    let device = network.device;
-    let failed = |error| driver("run a kernel", error);
+    let (device, kernels) = (network.device, &compiled.kernels);
     let (first, second) = key.widths;
     let packed = device.buffer::<f32>(4 * first * second)?;
-    let [w1, w2, w3] = [0, 1, 2].map(|index| network.weight_address(index));
-    let grid = |blocks: usize, threads: usize, shared_mem_bytes: u32| LaunchConfig {
-        grid_dim: (blocks as u32, 1, 1),
-        block_dim: (threads as u32, 1, 1),
-        shared_mem_bytes,
-    };
-    let packed_address = packed.at(0);
-    let mut launch = device.stream.launch_builder(&compiled.pack);
-    launch.arg(&w2).arg(&packed_address);
-    device.timed(|| {
-        // SAFETY: w2 is [second, first], packed four times that.
-        unsafe { launch.launch(grid(64, 256, 0)) }.map_err(failed)
-    })?;
+    let [w1, w2, w3] = [0, 1, 2].map(|index| &network.weights[index]);
+    kernels.pack(device, blocks(64, 256), w2, &packed)?;
+    let tiles = tiles(steps.chunk, 16 * key.groups as u32);
+    let num_tiles = tiles.len() / 3;
+    let tiles = device.upload(&tiles)?;
+    let count = num_tiles.div_ceil(key.warps).min(device.num_processors);
+    let shared_mem_bytes = compiled.shared_bytes;
+    kernels.steps(
+        device,
+        Grid { shared_mem_bytes, ..blocks(count, 32 * key.warps as u32) },
+        steps.elements,
+        steps.momentum,
+        &tiles,
+        num_tiles as u32,
+        w1,
+        &packed,
+        w3,
+        &network.shifts[0],
+        &network.shifts[1],
+        &network.shifts[2],
+        i32::from(network.has_context(0)),
+        i32::from(network.has_context(1)),
+        steps.fixed.some(),
+        steps.motion,
+        steps.step_sizes,
+        steps.noise_scales,
+        steps.step_sizes.len() as u32,
+        steps.chunk.rows.start as u64,
+        steps.key[0],
+        steps.key[1],
+        steps.drifts,
+        steps.velocities,
+        (steps.chunk.rows.len() * key.dims.1) as u64,
+        steps.values,
+        steps.score,
+    )
+}
 
-    // Each tile lies in one set: (first row, rows, set).
-    let most = 16 * key.groups as u32;
-    let mut tiles: Vec<u32> = Vec::new();
-    for (local, bounds) in steps.chunk.starts.windows(2).enumerate() {
-        let set = (steps.chunk.first_set + local) as u32;
+/// (first row, rows, set) of tiles of at most `most` rows, each in one set.
+fn tiles(chunk: &Chunk, most: u32) -> Vec<u32> {
+    let mut tiles = Vec::new();
+    for (local, bounds) in chunk.starts.windows(2).enumerate() {
+        let set = (chunk.first_set + local) as u32;
         let mut row = bounds[0];
         while row < bounds[1] {
             tiles.extend([row, most.min(bounds[1] - row), set]);
             row += most;
         }
     }
-    let num_tiles = (tiles.len() / 3) as u32;
-    let tiles = device.upload(&tiles)?;
-    let (step_sizes, noise) =
-        (device.upload(steps.step_sizes)?, device.upload(steps.noise_scales)?);
-    let shifts = [0, 1, 2].map(|index| network.shift_address(index));
-    let per_set = [0, 1].map(|index| i32::from(network.has_context(index)));
-    let rows = steps.chunk.rows.len();
-    let addresses = [
-        steps.elements.at(0),
-        steps.momentum.at(0),
-        tiles.at(0),
-        step_sizes.at(0),
-        noise.at(0),
-        steps.drifts.at(0),
-        steps.velocities.at(0),
-        steps.values.at(0),
-        steps.score.at(0),
-        steps.fixed.at(0),
-    ];
-    let [x, v, tiles, eta, scales, drifts, velocities, values, score, fixed] = &addresses;
-    let (num_steps, first_row) = (steps.step_sizes.len() as u32, steps.chunk.rows.start as u64);
-    let length = (rows * key.dims.1) as u64;
-    let mut launch = device.stream.launch_builder(&compiled.steps);
-    launch.arg(x).arg(v).arg(tiles).arg(&num_tiles).arg(&w1).arg(&packed_address).arg(&w3);
-    launch.arg(&shifts[0]).arg(&shifts[1]).arg(&shifts[2]).arg(&per_set[0]).arg(&per_set[1]);
-    launch.arg(fixed).arg(&steps.motion).arg(eta).arg(scales).arg(&num_steps).arg(&first_row);
-    launch.arg(&steps.key[0]).arg(&steps.key[1]).arg(drifts).arg(velocities).arg(&length);
-    launch.arg(values).arg(score);
-    let blocks = (num_tiles as usize).div_ceil(key.warps).min(device.num_processors);
-    let blocks = grid(blocks, 32 * key.warps, compiled.shared_bytes);
-    device.timed(|| {
-        // SAFETY: arguments follow the kernel's, and every buffer has the sizes it says.
-        unsafe { launch.launch(blocks) }.map_err(failed).map(|_| ())
-    })
+    tiles
 }

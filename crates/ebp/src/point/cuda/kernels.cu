@@ -1,10 +1,15 @@
-// What is not a matrix product: activations, sums over sets, pools, log-partitions, steps.
+// What is not a matrix product: activations, sums over sets, pools.
 //
 // Rows are elements; `set` names each row's set. Sums run in a fixed order, so results do not
 // change from run to run. common.cu stands before this file.
 
-#define GRID(i, count) \
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < (count); i += (u64)gridDim.x * blockDim.x)
+// Sums a number per thread over a block of 256; the first thread gets it.
+__device__ __forceinline__ void sum_block(double value, double *out) {
+    __shared__ double part[256];
+    part[threadIdx.x] = value;
+    for (u32 o = 128; o > 0; o >>= 1) { __syncthreads(); if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o]; }
+    if (threadIdx.x == 0) *out = part[0];
+}
 
 // The nearest bf16, ties to even; NaN stays NaN.
 __device__ __forceinline__ unsigned short bf16(float v) {
@@ -23,13 +28,6 @@ extern "C" __global__ void to_bf16(const float *in, unsigned short *out, u64 cou
             for (u64 i = 4 * four; i < 4 * four + 4 && i < count; i++) out[i] = bf16(in[i]);
         }
     }
-}
-
-// i = row n + column. A 64-bit division costs more than everything else that is done to an entry.
-__device__ __forceinline__ void place(u64 i, u32 n, u64 &row, u32 &column) {
-    if (i >> 32) { row = i / n; column = (u32)(i % n); return; }
-    u32 j = (u32)i, r = j / n;
-    row = r; column = j - r * n;
 }
 
 // A number as the sum of two that tensor cores hold exactly: hi has 10 bits of mantissa, lo the rest.
@@ -171,20 +169,34 @@ extern "C" __global__ void scalar_output_backward(const float *cotangent, const 
     }
 }
 
-extern "C" __global__ void multiply(float *g, const float *slope, u64 count) {
-    if ((count & 3) == 0) {
+// out = a b, entry by entry; out may be a. Four numbers a thread, at once where addresses allow.
+extern "C" __global__ void product(float *out, const float *a, const float *b, u64 count) {
+    if ((count & 3) == 0 && (((u64)out | (u64)a | (u64)b) & 15) == 0) {
         GRID(i, count / 4) {
-            float4 a = ((float4 *)g)[i], b = ((const float4 *)slope)[i];
-            a.x *= b.x; a.y *= b.y; a.z *= b.z; a.w *= b.w;
-            ((float4 *)g)[i] = a;
+            float4 x = ((const float4 *)a)[i], y = ((const float4 *)b)[i];
+            ((float4 *)out)[i] = make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w);
         }
     } else {
-        GRID(i, count) g[i] *= slope[i];
+        GRID(i, count) out[i] = a[i] * b[i];
     }
 }
 
-extern "C" __global__ void product(float *out, const float *a, const float *b, u64 count) {
-    GRID(i, count) out[i] = a[i] * b[i];
+// out[r, :] = n columns of in [rows, width], from `first` on.
+extern "C" __global__ void take_columns(const float *in, float *out, u64 rows, u32 width, u32 first, u32 n) {
+    GRID(i, rows * n) {
+        u64 row; u32 col;
+        place(i, n, row, col);
+        out[i] = in[row * width + first + col];
+    }
+}
+
+// out [rows, width] = [in [rows, n], zeros]
+extern "C" __global__ void pad_columns(const float *in, float *out, u64 rows, u32 n, u32 width) {
+    GRID(i, rows * width) {
+        u64 row; u32 col;
+        place(i, width, row, col);
+        out[i] = col < n ? in[row * n + col] : 0.0f;
+    }
 }
 
 // dx[r, k] = Σ_j g[r, j] W[j, k] for few inputs d, a warp per row.
@@ -274,6 +286,19 @@ extern "C" __global__ void column_sums(const float *in, float *out, u32 rows, u3
     }
 }
 
+// out[s, :] = in[s, :] / size of set s; out may be in.
+extern "C" __global__ void over_sizes(const float *in, const u32 *starts, float *out, u32 sets, u32 n) {
+    GRID(i, (u64)sets * n) {
+        u32 s = (u32)(i / n);
+        out[i] = in[i] / (float)(starts[s + 1] - starts[s]);
+    }
+}
+
+// out[s] = factor / (sets · size of set s)
+extern "C" __global__ void set_shares(const u32 *starts, float *out, u32 sets, float factor) {
+    GRID(s, sets) out[s] = factor / (float)((u64)sets * (starts[s + 1] - starts[s]));
+}
+
 // The set of each row; one block per set.
 extern "C" __global__ void name_sets(const u32 *starts, u32 *set, u32 first) {
     u32 s = blockIdx.x;
@@ -290,7 +315,7 @@ extern "C" __global__ void spread(const float *in, const u32 *set, float *out, u
 }
 
 // The largest of each column of a set and the first row that attains it, merged with what `best`
-// and `row_of` hold of earlier rows of the same set. One block per set and 32 columns. What is compared
+// and `row_of` hold of earlier rows of the same set; the set's first row where nothing is a number. One block per set and 32 columns. What is compared
 // is σ(z + shift), with a shift of the set or, unless `per_set`, of all; a null shift is none.
 extern "C" __global__ void pool_max(const float *z, const u32 *starts, const float *shift, int per_set, int kind,
                                     float leak, float *best, u32 *row_of, u32 first, u32 first_row, u32 n) {
@@ -317,229 +342,9 @@ extern "C" __global__ void pool_max(const float *z, const u32 *starts, const flo
         if (v > top || (v == top && w < at) || v != v) { top = v; at = w; }
     }
     u64 o = (u64)(first + s) * n + col;
-    if (top > best[o] || top != top) { best[o] = top; row_of[o] = at == 0xffffffffu ? 0 : at + first_row; }
-}
-
-// g[place[i], i mod n] = cotangent[i]: gradients of maxima go to the rows that attain them.
-extern "C" __global__ void scatter(const float *cotangent, const u32 *place, float *g, u32 count, u32 n) {
-    GRID(i, count) g[(u64)place[i] * n + i % n] = cotangent[i];
-}
-
-// Rows [candidate, location] of anchors first.. ; anchors have k candidates each.
-extern "C" __global__ void candidate_rows(const float *values, const float *locations, const u32 *anchor_set,
-                                          float *rows, u32 *set, u64 count, u32 k, u32 dx, u32 dt, int shared) {
-    GRID(i, count) {
-        u64 anchor = i / k; u32 which = (u32)(i % k);
-        const float *v = values + (shared ? (u64)which : i) * dx;
-        float *row = rows + i * (dx + dt);
-        for (u32 j = 0; j < dx; j++) row[j] = v[j];
-        for (u32 j = 0; j < dt; j++) row[dx + j] = locations[anchor * dt + j];
-        set[i] = anchor_set[anchor];
-    }
-}
-
-// log Σ_k exp(f + ω) of each anchor, a block of 128 per anchor. mode 0: no ω, 1: per anchor, 2: shared.
-extern "C" __global__ void log_sum_exp(const float *f, const float *omega, float *out, u32 k, int mode) {
-    __shared__ float part[128];
-    u64 a = blockIdx.x; u32 t = threadIdx.x;
-    float top = -__int_as_float(0x7f800000);
-    for (u32 i = t; i < k; i += 128)
-        top = fmaxf(top, f[a * k + i] + (mode == 0 ? 0.0f : omega[mode == 1 ? a * k + i : i]));
-    part[t] = top;
-    __syncthreads();
-    for (int o = 64; o > 0; o >>= 1) { if (t < o) part[t] = fmaxf(part[t], part[t + o]); __syncthreads(); }
-    top = part[0];
-    __syncthreads();
-    float sum = 0.0f;
-    for (u32 i = t; i < k; i += 128)
-        sum += expf(f[a * k + i] + (mode == 0 ? 0.0f : omega[mode == 1 ? a * k + i : i]) - top);
-    part[t] = sum;
-    __syncthreads();
-    for (int o = 64; o > 0; o >>= 1) { if (t < o) part[t] += part[t + o]; __syncthreads(); }
-    if (t == 0) out[a] = top + logf(part[0]);
-}
-
-// cotangent of every candidate: c_a exp(f + ω − log Z)
-extern "C" __global__ void candidate_weights(const float *f, const float *omega, const float *log_z,
-                                             const float *cotangent, float *out, u64 count, u32 k, int mode) {
-    GRID(i, count) {
-        u64 a = i / k;
-        float o = mode == 0 ? 0.0f : omega[mode == 1 ? i : i % k];
-        out[i] = cotangent[a] * expf(f[i] + o - log_z[a]);
-    }
-}
-
-// out[j] += Σ_anchors in[anchor, j], j < width: shared candidates gather over anchors.
-extern "C" __global__ void gather_shared(const float *in, float *out, u32 anchors, u32 k, u32 d, u32 dx) {
-    GRID(j, (u64)k * dx) {
-        u64 which = j / dx; u32 c = (u32)(j % dx);
-        float sum = 0.0f;
-        for (u32 a = 0; a < anchors; a++) sum += in[((u64)a * k + which) * d + c];
-        out[j] += sum;
-    }
+    if (top > best[o] || top != top) { best[o] = top; row_of[o] = (at == 0xffffffffu ? starts[s] : at) + first_row; }
 }
 
 extern "C" __global__ void normals(float *out, u64 count, u64 start, u32 step, u32 k0, u32 k1) {
     GRID(i, count) out[i] = normal_at(k0, k1, step, start + i);
-}
-
-// ---------------------------------------------------------------- dynamics
-
-// u = ∇f − x/s0² → score; g = clip(u), 0 where fixed. x and gradient are [rows, d], the rest [rows, dx].
-__device__ __forceinline__ void drift(const float *x, const float *gradient, const unsigned char *fixed, const Motion &m,
-                      u64 row, u32 d, u32 dx, float *score, float *g) {
-    float norm = 0.0f;
-    for (u32 k = 0; k < dx; k++) {
-        float u = gradient[row * d + k] - x[row * d + k] * m.precision;
-        if (score) score[row * dx + k] = u;
-        norm += u * u;
-    }
-    float scale = m.clip == 2 ? fminf(m.limit / sqrtf(norm), 1.0f) : 1.0f;
-    bool held = fixed && fixed[row];
-    for (u32 k = 0; k < dx; k++) {
-        float u = gradient[row * d + k] - x[row * d + k] * m.precision;
-        if (m.clip == 1) u = fminf(fmaxf(u, -m.limit), m.limit);
-        g[row * dx + k] = held ? 0.0f : u * scale;
-    }
-}
-
-// Only the drift: score and g.
-extern "C" __global__ void drift_only(const float *x, const float *gradient, const unsigned char *fixed, Motion m,
-                                      float *score, float *g, u64 rows, u32 d, u32 dx) {
-    GRID(row, rows) drift(x, gradient, fixed, m, row, d, dx, score, g);
-}
-
-// v = s ξ + (η/2) g,  x ← reflect(x + v). Keeps g and v of the step, and ∇u where asked.
-extern "C" __global__ void langevin_step(float *x, const float *gradient, const unsigned char *fixed, Motion m,
-                                         float *score, float *g, float *v, u64 rows, u32 d, u32 dx, u64 first_row,
-                                         float eta, float noise, u32 step, u32 k0, u32 k1) {
-    GRID(row, rows) {
-        drift(x, gradient, fixed, m, row, d, dx, score, g);
-        bool held = fixed && fixed[row];
-        for (u32 k = 0; k < dx; k++) {
-            float xi = noise != 0.0f ? normal_at(k0, k1, step, (first_row + row) * dx + k) : 0.0f;
-            float move = held ? 0.0f : noise * xi + 0.5f * eta * g[row * dx + k];
-            v[row * dx + k] = move;
-            float sign;
-            if (!held) x[row * d + k] = reflect(m, x[row * d + k] + move, sign);
-        }
-    }
-}
-
-// The derivative of `reflect`.
-__device__ __forceinline__ float reflect_slope(const Motion &m, float x) {
-    if (!m.bounded) return 1.0f;
-    float place;
-    if (x < m.low) place = 2.0f * m.low - x;
-    else if (x > m.high) place = 2.0f * m.high - x;
-    else return 1.0f;
-    return place < m.low || place > m.high ? 0.0f : -1.0f;
-}
-
-// Sums a number per thread over a block of 256.
-__device__ __forceinline__ void sum_block(double value, double *out) {
-    __shared__ double part[256];
-    part[threadIdx.x] = value;
-    for (u32 o = 128; o > 0; o >>= 1) { __syncthreads(); if (threadIdx.x < o) part[threadIdx.x] += part[threadIdx.x + o]; }
-    if (threadIdx.x == 0) *out = part[0];
-}
-
-// Back through a Langevin step's move, a = dL/dx' and push = dL/dv:  a <- R' a,  push = a + 2 κ v
-extern "C" __global__ void langevin_back(const float *x, const float *v, const unsigned char *fixed, Motion m,
-                                         const float *kinetic, float *adjoint, float *push, u64 rows, u32 d, u32 dx) {
-    GRID(row, rows) {
-        bool held = fixed && fixed[row];
-        for (u32 k = 0; k < dx; k++) {
-            u64 i = row * dx + k;
-            float a = adjoint[i] * (held ? 1.0f : reflect_slope(m, x[row * d + k] + v[i]));
-            adjoint[i] = a;
-            push[i] = a + (kinetic ? 2.0f * kinetic[row] * v[i] : 0.0f);
-        }
-    }
-}
-
-// Back through a leapfrog step's move, a = dL/dx' and pull = dL/dv:
-//   a <- R' a,  dL/dη = <v, a>,  pull <- ± pull + η a  (− where a wall turned it).  One part per block.
-extern "C" __global__ void leapfrog_back(const float *x, const float *v, const unsigned char *fixed, Motion m,
-                                         float *adjoint, float *pull, double *parts, u64 rows, u32 d, u32 dx,
-                                         float eta) {
-    double along = 0.0;
-    GRID(row, rows) {
-        if (fixed && fixed[row]) continue;
-        for (u32 k = 0; k < dx; k++) {
-            u64 i = row * dx + k;
-            float slope = reflect_slope(m, x[row * d + k] + eta * v[i]), a = adjoint[i] * slope;
-            adjoint[i] = a;
-            along += (double)(v[i] * a);
-            pull[i] = (slope < 1.0f ? -pull[i] : pull[i]) + eta * a;
-        }
-    }
-    sum_block(along, parts + blockIdx.x);
-}
-
-// Back through a kick v <- v + scale g, g = clip(u), but for the network's Hessian:
-//   <g, push> to `parts`, one per block;  w = J_clipᵀ scale push;  a <- a − w/s0²
-// w goes to `direction` [rows, d], with zeros at locations.
-extern "C" __global__ void kick_back(const float *u, const float *g, const unsigned char *fixed, Motion m,
-                                     const float *push, float *adjoint, float *direction, double *parts,
-                                     u64 rows, u32 d, u32 dx, float scale) {
-    double along_g = 0.0;
-    GRID(row, rows) {
-        bool held = fixed && fixed[row];
-        float *w = direction + row * d;
-        float norm = 0.0f, along = 0.0f;
-        for (u32 k = 0; k < dx; k++) {
-            u64 i = row * dx + k;
-            along_g += (double)(g[i] * push[i]);
-            w[k] = held || (m.clip == 1 && fabsf(u[i]) >= m.limit) ? 0.0f : scale * push[i];
-            norm = fmaf(u[i], u[i], norm);
-            along = fmaf(w[k], u[i], along);
-        }
-        for (u32 k = dx; k < d; k++) w[k] = 0.0f;
-        // c u/|u| has the symmetric derivative c/|u| (I − u uᵀ/|u|²).
-        float length = sqrtf(norm);
-        bool is_shortened = m.clip == 2 && length > m.limit;
-        for (u32 k = 0; k < dx; k++) {
-            u64 i = row * dx + k;
-            if (is_shortened) w[k] = (w[k] - along / norm * u[i]) * (m.limit / length);
-            adjoint[i] -= m.precision * w[k];
-        }
-    }
-    sum_block(along_g, parts + blockIdx.x);
-}
-
-// adjoint[r, k] += term[r, k], k < dx; terms have d numbers a row.
-extern "C" __global__ void add_values(const float *term, float *adjoint, u64 rows, u32 d, u32 dx) {
-    GRID(i, rows * dx) {
-        u64 row; u32 k;
-        place(i, dx, row, k);
-        adjoint[i] += term[row * d + k];
-    }
-}
-
-// v ← v + (η/2) g(x) for the step that ends here and for the one that begins here, which then
-// moves: x ← reflect(x + η v), v turned at a wall. A step of size 0 is none. Keeps ∇u and the v that
-// moves, where asked.
-extern "C" __global__ void leapfrog_step(float *x, float *v, const float *gradient, const unsigned char *fixed,
-                                         Motion m, float *score, float *g, float *halfway, u64 rows, u32 d, u32 dx, float ended, float begun,
-                                         int moves) {
-    GRID(row, rows) {
-        drift(x, gradient, fixed, m, row, d, dx, score, g);
-        if (fixed && fixed[row]) continue;
-        for (u32 k = 0; k < dx; k++) {
-            float w = v[row * dx + k] + 0.5f * ended * g[row * dx + k], sign = 1.0f;
-            if (moves) {
-                w += 0.5f * begun * g[row * dx + k];
-                if (halfway) halfway[row * dx + k] = w;
-                x[row * d + k] = reflect(m, x[row * d + k] + begun * w, sign);
-                w *= sign;
-            }
-            v[row * dx + k] = w;
-        }
-    }
-}
-
-// Momenta of fixed elements do not count: out = v where it moves, else 0.
-extern "C" __global__ void moving(const float *v, const unsigned char *fixed, float *out, u64 rows, u32 dx) {
-    GRID(i, rows * dx) out[i] = fixed && fixed[i / dx] ? 0.0f : v[i];
 }

@@ -1,71 +1,87 @@
-//! The negative log-likelihood of sets with its gradient: the network goes to the GPU once, every
-//! row runs forward once, and numbers come back at the end.
+//! The negative log-likelihood of sets with its gradient: every row runs forward once, and both
+//! directions share one sum.
 
-use super::candidates::{cotangents, log_sums, parts, upload};
-use super::chunk::chunks;
-use super::device::{Buffer, Device, launch, sums_per_set};
-use super::network::{Elements, Keep, Network};
-use super::values::{append, upload_cotangent};
+use super::buffer::Buffer;
+use super::candidates::{Part, chunks};
+use super::device::Device;
+use super::inputs::{DeviceBatch, DeviceCandidates, DeviceCotangent, DeviceMlp};
+use super::launch::{flat, sums_per_set};
+use super::network::{Keep, Network};
+use super::values::of_chunk;
+use super::whole::Whole;
 use crate::Result;
-use crate::point::likelihood::{anchor_shares, shares};
-use crate::point::{Candidates, Cotangent, Likelihood, PointBatch, PointMlp, Wanted};
+use crate::point::{Likelihood, Wanted};
 
-pub(super) fn likelihood(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    candidates: &Candidates<'_>,
-    wanted: Wanted,
-) -> Result<Likelihood> {
-    let num_sets = batch.offsets.num_sets();
-    let network = Network::new(device, mlp, batch.context, num_sets)?;
-    let wanted = Wanted { elements: false, ..wanted };
-    let sums = network.sums(wanted)?;
-    let keep = if sums.is_some() { Keep::Slopes } else { Keep::Output };
-    let k = candidates.num_candidates;
-    let upward = anchor_shares(candidates.offsets);
-    let mut of_candidates: Vec<(Buffer, Buffer)> = Vec::new();
-    for anchors in parts(&network, candidates, keep) {
-        let part = upload(&network, candidates, &anchors)?;
-        let trace = network.forward(&part.rows, keep)?;
-        let log_z = device.buffer::<f32>(anchors.len())?;
-        log_sums(device, &part, &trace.output, k, &log_z)?;
-        if sums.is_some() {
-            let given = &upward[anchors.clone()];
-            let g = cotangents(device, &part, &trace.output, (&log_z, given), k)?;
-            network.backward(&part.rows, &trace, Some(g), sums.as_ref(), false)?;
+impl Device {
+    /// The parts of L = mean_s (mean_a log Σₖ exp(f + ω) − mean_i f), and its gradients with respect
+    /// to parameters and context where wanted.
+    pub(crate) fn likelihood(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        candidates: &DeviceCandidates<'_>,
+        wanted: Wanted,
+    ) -> Result<Likelihood<Buffer>> {
+        let num_sets = batch.sets.num_sets();
+        let network = Network::new(self, mlp, batch.context, num_sets)?;
+        let sums = network.sums(wanted)?;
+        let keep = if sums.is_some() { Keep::Slopes } else { Keep::Output };
+        let (anchors, k) = (candidates.sets.num_elements(), candidates.num_candidates);
+
+        let upward = self.anchor_shares(candidates)?;
+        let mut log_partition = Whole::new(self, anchors);
+        let mut candidate_values = Whole::new(self, anchors * k);
+        for chunk in chunks(&network, candidates, keep) {
+            let part = Part::new(&network, candidates, &chunk)?;
+            let trace = network.forward(&part.rows, keep)?;
+            let log_sums = part.log_sums(self, &trace.output)?;
+            if sums.is_some() {
+                let given = upward.view(chunk.rows.start, chunk.rows.len());
+                let g = part.cotangents(self, &trace.output, (&log_sums, &given))?;
+                network.backward(&part.rows, &trace, Some(&g), sums.as_ref(), false)?;
+            }
+            log_partition.put(chunk.rows.start, log_sums)?;
+            candidate_values.put(chunk.rows.start * k, trace.output)?;
         }
-        of_candidates.push((log_z, trace.output));
-    }
-    let of_sets = device.zeros::<f32>(num_sets)?;
-    let downward: Vec<f32> = shares(batch.offsets).into_iter().map(|share| -share).collect();
-    for chunk in chunks(batch.offsets, network.rows_at_once(keep)) {
-        let rows = network.rows(Elements::Host(batch.elements), &chunk)?;
-        let trace = network.forward(&rows, keep)?;
-        launch!(
-            device,
-            set_sums,
-            sums_per_set(rows.num_sets, 1),
-            trace.output.at(0),
-            rows.starts.at(0),
-            of_sets.at(0),
-            rows.first_set as u32,
-            1_u32
-        )?;
-        if sums.is_some() {
-            let g = upload_cotangent(device, (&chunk, &rows), 1, Cotangent::PerSet(&downward))?;
-            network.backward(&rows, &trace, Some(g), sums.as_ref(), false)?;
+
+        let downward = batch.sets.shares(self, -1.0)?;
+        let means = self.zeros::<f32>(num_sets)?;
+        for chunk in batch.sets.chunks(network.rows_at_once(keep)) {
+            let rows = network.rows(batch.elements, batch.sets, &chunk)?;
+            let trace = network.forward(&rows, keep)?;
+            self.kernels.set_sums(
+                self,
+                sums_per_set(rows.num_sets, 1),
+                &trace.output,
+                &rows.starts,
+                &means,
+                rows.first_set as u32,
+                1,
+            )?;
+            if sums.is_some() {
+                let per_set = DeviceCotangent::PerSet(&downward);
+                let g = of_chunk(self, (&chunk, &rows), 1, per_set)?;
+                network.backward(&rows, &trace, Some(&g), sums.as_ref(), false)?;
+            }
         }
+        batch.sets.over_sizes(self, &means, &means)?;
+        Ok(Likelihood {
+            log_partition: log_partition.done(),
+            candidate_values: candidate_values.done(),
+            means,
+            gradients: network.finish(sums)?,
+        })
     }
-    let gradients = network.finish(sums)?;
-    let mut means = device.download(&of_sets)?;
-    for (set, mean) in means.iter_mut().enumerate() {
-        *mean /= batch.offsets.size(set) as f32;
+
+    /// ∂L/∂log Z of every anchor: 1 / (sets · anchors of its set).
+    fn anchor_shares(&self, candidates: &DeviceCandidates<'_>) -> Result<Buffer> {
+        let (sets, anchors) = (candidates.sets, candidates.sets.num_elements());
+        let shares = sets.shares(self, 1.0)?;
+        if anchors == sets.num_sets() {
+            return Ok(shares);
+        }
+        let (out, set) = (self.buffer::<f32>(anchors)?, sets.set_of_row());
+        self.kernels.spread(self, flat(anchors), &shares, Some(set), &out, anchors as u64, 1)?;
+        Ok(out)
     }
-    let (mut log_partition, mut candidate_values) = (Vec::new(), Vec::new());
-    for (log_z, f) in of_candidates {
-        append(&mut log_partition, device.download(&log_z)?);
-        append(&mut candidate_values, device.download(&f)?);
-    }
-    Ok(Likelihood { log_partition, candidate_values, means, gradients })
 }

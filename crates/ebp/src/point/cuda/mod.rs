@@ -1,21 +1,28 @@
 //! The primitive on an NVIDIA GPU.
 //!
 //! ```text
-//! device    the GPU: kernels compiled when it is opened, memory
+//! device    the GPU: its context, its memory
+//! buffer    numbers there, shared by all who hold them
+//! launch    how kernels are started, and tables of kernels with typed arguments, which table tests
+//! kernels   the table that every GPU has
 //! products  of matrices
-//! staging   numbers on their way there and back
+//! staging   numbers on their way there and back; landing: back, read later
+//! upload    batches on their way there, on a stream of their own
 //! meter     how long it computes
-//! chunk     rows of a batch that fit there at once
-//! network   a network and a chunk of rows there, forward
-//! backward  backward, and backward of the score
-//! values, pool, candidates, likelihood, dynamics, reverse   the operations
+//! sets      which rows belong to which set; batches in chunks that fit there at once
+//! inputs    what the operations read
+//! network   a network and its sets' contexts, forward over rows
+//! backward  backward; second_order: backward of the score
+//! values, pool, critical, candidates, likelihood, dynamics, reverse   the operations
 //! fused     all steps of a narrow network's dynamics in one kernel
+//! adam      a step of the optimiser
+//! slices    the operations on arrays of the host
 //! resident  whole training steps, without a way back in between
 //! distances between pairs of point sets, for `metric`
 //! ```
 //!
-//! Libraries are loaded at run time: the same binary runs on machines without a GPU. Elements go
-//! to the GPU and small results come back; parameters stay on the host.
+//! Libraries are loaded at run time: the same binary runs on machines without a GPU. The operations
+//! are methods of [`Device`]: arrays of the GPU go in and come out, and the host does not wait.
 #![allow(unsafe_code, reason = "calls of the driver; confined to this folder")]
 #![allow(
     clippy::cast_possible_truncation,
@@ -23,36 +30,61 @@
     reason = "row and set numbers fit into u32 (SetOffsets checks), sizes are far below 2^31"
 )]
 
+mod adam;
 mod backward;
+mod buffer;
 mod candidates;
-mod chunk;
+mod critical;
 mod device;
 mod distances;
 mod dynamics;
 mod fused;
+mod inputs;
+mod kernels;
+mod landing;
+pub(crate) mod launch;
 mod likelihood;
 mod meter;
+mod motion;
 mod network;
 mod pool;
 mod products;
 mod resident;
 mod reverse;
+mod rows;
+mod second_order;
+mod sets;
+mod slices;
 mod staging;
+#[cfg(test)]
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+mod upload;
 mod values;
+mod whole;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::device::Device;
+#[allow(unused_imports, reason = "named by whoever keeps one; results have these types")]
+pub(crate) use self::{landing::Landing, products::Operand};
+
+pub(crate) use self::adam::{AdamNumbers, AdamState};
+pub(crate) use self::buffer::Buffer;
+pub(crate) use self::device::Device;
 pub use self::distances::SetPairs;
-use super::operations::Operations;
-use super::{
-    Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
-    LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBatch, PointMlp, Pooled,
-    Pooling, ResidentLearner, ResidentModel, Score, ScoreCotangent, Wanted,
+pub(crate) use self::inputs::{
+    DeviceBatch, DeviceCandidateValues, DeviceCandidates, DeviceCotangent, DeviceLangevin,
+    DeviceLeapfrog, DeviceLogWeights, DeviceMlp,
 };
+pub(crate) use self::motion::DeviceMotion;
+pub(crate) use self::pool::DevicePooled;
+pub(crate) use self::products::{plain, transposed};
+pub(crate) use self::sets::Sets;
+pub(crate) use self::upload::{Uploaded, Uploader, bytes};
 use crate::Result;
 
 /// How matrix products are rounded. Sums are always kept in f32, and so are the first layer,
@@ -116,8 +148,8 @@ impl CudaBackend {
         self.precision
     }
 
-    /// Lets one operation hold at most so many bytes of the GPU's memory at once, for whoever shares
-    /// it: larger batches go in chunks of rows. A quarter of the memory unless told.
+    /// Lets one operation hold at most so many bytes of the GPU's memory at once, beside what goes in
+    /// and comes out: larger batches go in chunks of rows. A quarter of the memory unless told.
     ///
     /// # Errors
     ///
@@ -188,134 +220,11 @@ impl CudaBackend {
         distances::soft_match(&*self.lock()?, work, is_squared)
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, Device>> {
+    /// The GPU, for whoever has it: others wait.
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, Device>> {
         // A panic elsewhere leaves no half-made state here: every operation has its own memory.
         let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
         device.context.bind_to_thread().map_err(|error| device::driver("open the GPU", error))?;
         Ok(device)
-    }
-}
-
-impl Operations for CudaBackend {
-    fn values(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        values::values(&*self.lock()?, mlp, batch)
-    }
-
-    fn set_sums(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-        Ok(pool::pool(&*self.lock()?, mlp, batch, Pooling::Sum)?.values)
-    }
-
-    fn backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        cotangent: Cotangent<'_>,
-        wanted: Wanted,
-    ) -> Result<Backward> {
-        values::backward(&*self.lock()?, mlp, batch, cotangent, wanted)
-    }
-
-    fn score(&self, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
-        values::score(&*self.lock()?, mlp, batch)
-    }
-
-    fn score_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        cotangent: ScoreCotangent<'_>,
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        values::score_backward(&*self.lock()?, mlp, batch, cotangent, wanted)
-    }
-
-    fn langevin(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        langevin: &Langevin<'_>,
-    ) -> Result<LangevinRun> {
-        dynamics::langevin(&*self.lock()?, mlp, batch, langevin)
-    }
-
-    fn langevin_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        langevin: &Langevin<'_>,
-        cotangent: DynamicsCotangent<'_>,
-    ) -> Result<DynamicsGradients> {
-        reverse::langevin_backward(&*self.lock()?, mlp, batch, langevin, cotangent)
-    }
-
-    fn leapfrog(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        momentum: &[f32],
-        leapfrog: &Leapfrog<'_>,
-    ) -> Result<LeapfrogRun> {
-        dynamics::leapfrog(&*self.lock()?, mlp, batch, momentum, leapfrog)
-    }
-
-    fn leapfrog_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        momentum: &[f32],
-        leapfrog: &Leapfrog<'_>,
-        cotangent: DynamicsCotangent<'_>,
-    ) -> Result<DynamicsGradients> {
-        reverse::leapfrog_backward(&*self.lock()?, mlp, batch, momentum, leapfrog, cotangent)
-    }
-
-    fn log_partition(&self, mlp: &PointMlp, candidates: &Candidates<'_>) -> Result<LogPartition> {
-        candidates::log_partition(&*self.lock()?, mlp, candidates)
-    }
-
-    fn log_partition_backward(
-        &self,
-        mlp: &PointMlp,
-        candidates: &Candidates<'_>,
-        log_partition: &[f32],
-        cotangent: &[f32],
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        candidates::log_partition_backward(
-            &*self.lock()?,
-            mlp,
-            candidates,
-            (log_partition, cotangent),
-            wanted,
-        )
-    }
-
-    fn likelihood(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        candidates: &Candidates<'_>,
-        wanted: Wanted,
-    ) -> Result<Likelihood> {
-        likelihood::likelihood(&*self.lock()?, mlp, batch, candidates, wanted)
-    }
-
-    fn pool(&self, mlp: &PointMlp, batch: &PointBatch<'_>, pooling: Pooling) -> Result<Pooled> {
-        pool::pool(&*self.lock()?, mlp, batch, pooling)
-    }
-
-    fn pool_backward(
-        &self,
-        mlp: &PointMlp,
-        batch: &PointBatch<'_>,
-        pooled: &Pooled,
-        cotangent: &[f32],
-        wanted: Wanted,
-    ) -> Result<Gradients> {
-        pool::pool_backward(&*self.lock()?, mlp, batch, pooled, cotangent, wanted)
-    }
-
-    fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
-        Ok(Some(Arc::new(resident::CudaLearner::new(self, model)?)))
     }
 }

@@ -10,11 +10,14 @@
 //! coordinates, and single outputs are always computed in f32.
 
 use super::Precision;
-use super::chunk::Chunk;
-use super::device::{Buffer, Device, flat, launch, per_set, warps};
+use super::buffer::Buffer;
+use super::device::Device;
+use super::inputs::DeviceMlp;
+use super::launch::{flat, warps};
 use super::products::{plain, transposed};
+use super::rows::Rows;
 use crate::Result;
-use crate::point::{Activation, LayerShape, MlpShape, PointMlp};
+use crate::point::{Activation, LayerShape, MlpShape};
 
 /// A network with its sets' contexts.
 pub(super) struct Network<'a> {
@@ -23,37 +26,20 @@ pub(super) struct Network<'a> {
     pub(super) parameters: Buffer,
     pub(super) context: Buffer,
     pub(super) num_sets: usize,
+    /// Where the parameters' gradient is added up, if its owner says so.
+    pub(super) gradient: Option<Buffer>,
+    /// W of every layer, `[outputs, inputs]`.
+    pub(super) weights: Vec<Buffer>,
     /// b + C c of every layer, `[sets, outputs]`, or `[1, outputs]` where no context enters.
-    shifts: Vec<Buffer>,
-}
-
-/// Rows of a batch that are computed together.
-pub(super) struct Rows {
-    /// `[count, d]`.
-    pub(super) elements: Buffer,
-    /// The set of each row.
-    pub(super) set: Buffer<u32>,
-    /// Where the chunk's sets begin and end, counted from its first row.
-    pub(super) starts: Buffer<u32>,
-    pub(super) first_set: usize,
-    pub(super) num_sets: usize,
-    pub(super) count: usize,
-}
-
-/// Where the elements of a batch are.
-#[derive(Clone, Copy)]
-pub(super) enum Elements<'a> {
-    Host(&'a [f32]),
-    /// On the GPU.
-    There(&'a Buffer),
+    pub(super) shifts: Vec<Buffer>,
 }
 
 /// What a pool compares: σ(z + shift).
 pub(super) struct Unpooled {
     /// `[count, output_dim]`.
     pub(super) z: Buffer,
-    /// The address of the shift; null where z has it already.
-    pub(super) shift: u64,
+    /// `None` where z has it already.
+    pub(super) shift: Option<Buffer>,
     pub(super) has_context: bool,
     /// σ as kernels know it.
     pub(super) activation: (i32, f32),
@@ -82,14 +68,14 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// The address of σ′ of a layer.
-    pub(super) fn slope(&self, index: usize) -> u64 {
-        self.slopes.get(index).unwrap_or(&self.output_slope).at(0)
+    /// σ′ of a layer.
+    pub(super) fn slope(&self, index: usize) -> &Buffer {
+        self.slopes.get(index).unwrap_or(&self.output_slope)
     }
 
-    /// The address of σ″ of a layer.
-    pub(super) fn curvature(&self, index: usize) -> u64 {
-        self.curvatures.get(index).unwrap_or(&self.output_curvature).at(0)
+    /// σ″ of a layer.
+    pub(super) fn curvature(&self, index: usize) -> &Buffer {
+        self.curvatures.get(index).unwrap_or(&self.output_curvature)
     }
 }
 
@@ -109,23 +95,25 @@ const IDENTITY: (i32, f32) = (0, 0.0);
 impl<'a> Network<'a> {
     pub(super) fn new(
         device: &'a Device,
-        mlp: &'a PointMlp,
-        context: &[f32],
+        mlp: &DeviceMlp<'a>,
+        context: &Buffer,
         num_sets: usize,
     ) -> Result<Self> {
-        let parameters = device.upload(mlp.parameters())?;
-        Self::resident(device, mlp.shape(), (parameters, device.upload(context)?), num_sets)
-    }
-
-    /// A network whose parameters and contexts are on the GPU.
-    pub(super) fn resident(
-        device: &'a Device,
-        shape: &'a MlpShape,
-        (parameters, context): (Buffer, Buffer),
-        num_sets: usize,
-    ) -> Result<Self> {
-        let mut network = Self { device, shape, parameters, context, num_sets, shifts: Vec::new() };
-        for layer in network.shape.layers() {
+        let (shape, parameters) = (mlp.shape, mlp.parameters.clone());
+        let layers = shape.layers().iter();
+        let weights =
+            layers.map(|layer| parameters.view(layer.weight.start, layer.weight.len())).collect();
+        let mut network = Self {
+            device,
+            shape,
+            parameters,
+            context: context.clone(),
+            num_sets,
+            gradient: mlp.gradient.cloned(),
+            weights,
+            shifts: Vec::new(),
+        };
+        for layer in shape.layers() {
             network.shifts.push(network.shift(layer)?);
         }
         Ok(network)
@@ -136,52 +124,37 @@ impl<'a> Network<'a> {
         let device = self.device;
         let (n, k) = (layer.outputs, self.shape.config().context_dim);
         let sets = if layer.context_weight.is_some() { self.num_sets } else { 1 };
+        let bias = self.parameters.view(layer.bias.start, n);
         // Kernels read four numbers at a time, from addresses that are multiples of 16 bytes.
-        if layer.context_weight.is_none() && self.parameters.at(layer.bias.start).is_multiple_of(16)
-        {
-            return Ok(self.parameters.view(layer.bias.start, n));
+        if layer.context_weight.is_none() && bias.address().is_multiple_of(16) {
+            return Ok(bias);
         }
         let shift = device.buffer::<f32>(sets * n)?;
         // Every set's row begins as the bias.
-        launch!(
+        device.kernels.spread(
             device,
-            spread,
             flat(sets * n),
-            self.parameters.at(layer.bias.start),
-            0_u64,
-            shift.at(0),
+            &bias,
+            None,
+            &shift,
             sets as u64,
-            n as u32
+            n as u32,
         )?;
         if let Some(weight) = &layer.context_weight {
             device.product(
                 (sets, n, k),
-                plain(self.context.at(0), k),
-                transposed(self.parameters.at(weight.start), k),
-                (shift.at(0), true),
+                plain(&self.context, k),
+                transposed(&self.parameters.view(weight.start, weight.len()), k),
+                (&shift, true),
                 Precision::F32,
             )?;
         }
         Ok(shift)
     }
 
-    /// The address of row → set for a layer's shift: null where one row serves all.
-    fn set_of(layer: &LayerShape, rows: &Rows) -> u64 {
-        if layer.context_weight.is_some() { rows.set.at(0) } else { 0 }
-    }
-
-    pub(super) fn weight(&self, layer: &LayerShape) -> u64 {
-        self.parameters.at(layer.weight.start)
-    }
-
-    /// The address of a layer's weights.
-    pub(super) fn weight_address(&self, index: usize) -> u64 {
-        self.weight(&self.shape.layers()[index])
-    }
-
-    /// The address of a layer's shifts.
-    pub(super) fn shift_address(&self, index: usize) -> u64 {
-        self.shifts[index].at(0)
+    /// Row → set for a layer's shift; `None` where one row serves all.
+    fn set_of<'r>(layer: &LayerShape, rows: &'r Rows) -> Option<&'r Buffer<u32>> {
+        layer.context_weight.is_some().then_some(&rows.set)
     }
 
     /// Whether a layer has a shift per set.
@@ -196,19 +169,6 @@ impl<'a> Network<'a> {
 
     pub(super) fn output_layer(&self) -> &LayerShape {
         &self.shape.layers()[self.shape.layers().len() - 1]
-    }
-
-    /// Bytes a row takes in a pass that keeps `keep`.
-    pub(super) fn bytes_per_row(&self, keep: Keep) -> usize {
-        let widths: usize = self.shape.layers().iter().map(|layer| layer.outputs).sum();
-        let widest = self.shape.layers().iter().map(|layer| layer.outputs).max().unwrap_or(1);
-        // Split rows are three times as long.
-        let (copies, more) = match keep {
-            Keep::Output => (0, 8),
-            Keep::Slopes => (2, 4),
-            Keep::Curvatures => (5, 4),
-        };
-        4 * (copies * widths + more * widest + 4 * self.shape.element_dim() + 2)
     }
 
     /// Whether a layer's product is taken of split factors: in f32, where it is large enough, tensor
@@ -238,20 +198,32 @@ impl<'a> Network<'a> {
     }
 
     /// a_{l−1} W_lᵀ of every row.
-    fn layer_product(&self, index: usize, below: u64, rows: &Rows, keep: Keep) -> Result<Buffer> {
+    fn layer_product(
+        &self,
+        index: usize,
+        below: &Buffer,
+        rows: &Rows,
+        keep: Keep,
+    ) -> Result<Buffer> {
         let device = self.device;
-        let layer = &self.shape.layers()[index];
+        let (layer, weight) = (&self.shape.layers()[index], &self.weights[index]);
         let (n, k) = (layer.outputs, layer.inputs);
         let out = device.buffer::<f32>(rows.count * n)?;
         if self.is_split(index, rows, keep) {
-            let weights = device.buffer::<f32>(3 * n * k)?;
-            let weight = self.weight(layer);
-            launch!(device, split_weights, flat(n * k), weight, weights.at(0), n as u32, k as u32)?;
+            let split = device.buffer::<f32>(3 * n * k)?;
+            device.kernels.split_weights(
+                device,
+                flat(n * k),
+                weight,
+                &split,
+                n as u32,
+                k as u32,
+            )?;
             device.product(
                 (rows.count, n, 3 * k),
                 plain(below, 3 * k),
-                transposed(weights.at(0), 3 * k),
-                (out.at(0), false),
+                transposed(&split, 3 * k),
+                (&out, false),
                 Precision::Tf32,
             )?;
         } else {
@@ -259,8 +231,8 @@ impl<'a> Network<'a> {
             device.product(
                 (rows.count, n, k),
                 plain(below, k),
-                transposed(self.weight(layer), k),
-                (out.at(0), false),
+                transposed(weight, k),
+                (&out, false),
                 precision,
             )?;
         }
@@ -271,7 +243,7 @@ impl<'a> Network<'a> {
     fn layer(
         &self,
         index: usize,
-        below: u64,
+        below: &Buffer,
         rows: &Rows,
         keep: Keep,
     ) -> Result<(Buffer, Buffer, Buffer)> {
@@ -287,56 +259,54 @@ impl<'a> Network<'a> {
         let slopes = if is_curved && keep >= Keep::Slopes { entries } else { 0 };
         let curvatures = if is_curved && keep == Keep::Curvatures { entries } else { 0 };
         let (slope, curvature) = (device.buffer::<f32>(slopes)?, device.buffer::<f32>(curvatures)?);
-        let (shift, set) = (self.shifts[index].at(0), Self::set_of(layer, rows));
-        let count = rows.count as u64;
+        let (shift, set) = (&self.shifts[index], Self::set_of(layer, rows));
+        let split = device.buffer::<f32>(if is_split { 3 * entries } else { 0 })?;
         if index == 0 && k <= 16 {
-            let out = device.buffer::<f32>(if is_split { 3 * entries } else { entries })?;
-            launch!(
+            let out = if is_split { split } else { device.buffer::<f32>(entries)? };
+            device.kernels.first_layer(
                 device,
-                first_layer,
                 flat(entries),
                 below,
-                self.weight(layer),
+                &self.weights[index],
                 shift,
                 set,
-                out.at(0),
-                slope.at(0),
-                curvature.at(0),
-                count,
+                &out,
+                slope.some(),
+                curvature.some(),
+                rows.count as u64,
                 k as u32,
                 n as u32,
                 kind,
                 leak,
-                i32::from(is_split)
+                i32::from(is_split),
             )?;
             return Ok((out, slope, curvature));
         }
         let z = self.layer_product(index, below, rows, keep)?;
-        let split = device.buffer::<f32>(if is_split { 3 * entries } else { 0 })?;
-        launch!(
+        let out = if is_split { split } else { z.clone() };
+        device.kernels.activate(
             device,
-            activate,
             flat(entries.div_ceil(4)),
-            z.at(0),
-            if is_split { split.at(0) } else { z.at(0) },
+            &z,
+            &out,
             shift,
             set,
-            slope.at(0),
-            curvature.at(0),
-            count,
+            slope.some(),
+            curvature.some(),
+            rows.count as u64,
             n as u32,
             kind,
             leak,
-            i32::from(is_split)
+            i32::from(is_split),
         )?;
-        Ok((if is_split { split } else { z }, slope, curvature))
+        Ok((out, slope, curvature))
     }
 
     /// The hidden layers of every row: the last one, and in `trace` what is kept of all.
     fn hidden(&self, rows: &Rows, keep: Keep, trace: &mut Trace) -> Result<Buffer> {
         let mut below = Buffer::none();
         for index in 0..self.hidden_layers().len() {
-            let from = if index == 0 { rows.elements.at(0) } else { below.at(0) };
+            let from = if index == 0 { &rows.elements } else { &below };
             let (out, slope, curvature) = self.layer(index, from, rows, keep)?;
             if keep >= Keep::Slopes {
                 if index > 0 {
@@ -354,13 +324,13 @@ impl<'a> Network<'a> {
     pub(super) fn unpooled(&self, rows: &Rows) -> Result<Unpooled> {
         let index = self.hidden_layers().len();
         if index == 0 {
-            let (z, ..) = self.layer(0, rows.elements.at(0), rows, Keep::Output)?;
-            return Ok(Unpooled { z, shift: 0, has_context: false, activation: IDENTITY });
+            let (z, ..) = self.layer(0, &rows.elements, rows, Keep::Output)?;
+            return Ok(Unpooled { z, shift: None, has_context: false, activation: IDENTITY });
         }
         let below = self.hidden(rows, Keep::Output, &mut Trace::default())?;
         Ok(Unpooled {
-            z: self.layer_product(index, below.at(0), rows, Keep::Output)?,
-            shift: self.shifts[index].at(0),
+            z: self.layer_product(index, &below, rows, Keep::Output)?,
+            shift: Some(self.shifts[index].clone()),
             has_context: self.has_context(index),
             activation: self.activation(index),
         })
@@ -372,21 +342,20 @@ impl<'a> Network<'a> {
         let mut trace = Trace::default();
         let num_hidden = self.hidden_layers().len();
         let below = self.hidden(rows, keep, &mut trace)?;
-        let from = if num_hidden == 0 { rows.elements.at(0) } else { below.at(0) };
+        let from = if num_hidden == 0 { &rows.elements } else { &below };
         let last = self.output_layer();
         if last.outputs == 1 && num_hidden > 0 && !self.shape.config().activate_output {
             let output = device.buffer::<f32>(rows.count)?;
-            launch!(
+            device.kernels.scalar_output(
                 device,
-                scalar_output,
                 warps(rows.count),
                 from,
-                self.weight(last),
-                self.shifts[num_hidden].at(0),
+                &self.weights[num_hidden],
+                &self.shifts[num_hidden],
                 Self::set_of(last, rows),
-                output.at(0),
+                &output,
                 rows.count as u64,
-                last.inputs as u32
+                last.inputs as u32,
             )?;
             trace.output = output;
         } else {
@@ -397,45 +366,5 @@ impl<'a> Network<'a> {
             trace.hidden.push(below);
         }
         Ok(trace)
-    }
-}
-
-impl Network<'_> {
-    /// How many rows fit into the budget.
-    pub(super) fn rows_at_once(&self, keep: Keep) -> usize {
-        // Grids have at most 2³¹ blocks; a warp per row keeps far below.
-        (self.device.budget / self.bytes_per_row(keep)).clamp(1, 1 << 24)
-    }
-
-    /// A chunk of a batch's elements, on the GPU.
-    pub(super) fn rows(&self, elements: Elements<'_>, chunk: &Chunk) -> Result<Rows> {
-        let d = self.shape.element_dim();
-        let device = self.device;
-        let starts = device.upload(&chunk.starts)?;
-        let set = device.buffer::<u32>(chunk.rows.len())?;
-        let num_sets = chunk.starts.len() - 1;
-        launch!(
-            device,
-            name_sets,
-            per_set(num_sets, 1),
-            starts.at(0),
-            set.at(0),
-            chunk.first_set as u32
-        )?;
-        Ok(Rows {
-            elements: match elements {
-                Elements::Host(elements) => {
-                    device.upload(&elements[chunk.rows.start * d..chunk.rows.end * d])?
-                }
-                Elements::There(elements) => {
-                    elements.view(chunk.rows.start * d, chunk.rows.len() * d)
-                }
-            },
-            set,
-            starts,
-            first_set: chunk.first_set,
-            num_sets: chunk.starts.len() - 1,
-            count: chunk.rows.len(),
-        })
     }
 }

@@ -6,69 +6,99 @@
 use cudarc::cublas::{result as blas, sys as blas_sys};
 
 use super::Precision;
-use super::device::{Buffer, Device, flat, launch};
+use super::buffer::Buffer;
+use super::device::Device;
+use super::launch::flat;
 use crate::{Error, Result};
 
-/// A matrix operand: an address and whether it is read transposed. Rows lie one behind the other.
+/// A matrix, and whether it is read transposed. Rows lie one behind the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operand {
-    pub(super) address: u64,
-    pub(super) is_transposed: bool,
+pub(crate) struct Operand<'a> {
+    numbers: &'a Buffer,
+    is_transposed: bool,
     /// Numbers of a stored row.
-    pub(super) stride: usize,
+    stride: usize,
 }
 
-pub(super) fn plain(address: u64, stride: usize) -> Operand {
-    Operand { address, is_transposed: false, stride }
+/// A matrix read as it is stored, in rows of `stride` numbers.
+pub(crate) fn plain(numbers: &Buffer, stride: usize) -> Operand<'_> {
+    Operand { numbers, is_transposed: false, stride }
 }
 
-pub(super) fn transposed(address: u64, stride: usize) -> Operand {
-    Operand { address, is_transposed: true, stride }
+/// A matrix read transposed; it is stored in rows of `stride` numbers.
+pub(crate) fn transposed(numbers: &Buffer, stride: usize) -> Operand<'_> {
+    Operand { numbers, is_transposed: true, stride }
 }
 
-/// Both factors as the library reads them, with the copies that must outlive its call.
+/// An operand as the library reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Factor {
+    address: u64,
+    is_transposed: bool,
+    stride: usize,
+}
+
+impl Factor {
+    /// Numbers of the precision's own kind, in rows of `stride`.
+    pub(super) fn new<T>(numbers: &Buffer<T>, stride: usize) -> Self {
+        Self { address: *numbers.address(), is_transposed: false, stride }
+    }
+}
+
+/// Both factors, with the copies that must outlive the call.
 struct Factors {
-    left: Operand,
-    right: Operand,
+    left: Factor,
+    right: Factor,
     _copies: Option<[Buffer<u16>; 2]>,
 }
 
 impl Device {
     /// out [m, n] = left [m, k] · right [k, n] (+ out, if `adds`), all row-major as read.
-    pub(super) fn product(
+    ///
+    /// # Panics
+    ///
+    /// If an array has fewer numbers than its matrix.
+    pub(crate) fn product(
         &self,
         (m, n, k): (usize, usize, usize),
-        left: Operand,
-        right: Operand,
-        out: (u64, bool),
+        left: Operand<'_>,
+        right: Operand<'_>,
+        (out, adds): (&Buffer, bool),
         precision: Precision,
     ) -> Result<()> {
+        assert!(out.len() >= m * n, "room for {m} rows of {n}: {}", out.len());
         let factors = self.factors((left, m * k), (right, k * n), precision)?;
-        self.multiply((m, n, k), factors.left, factors.right, out, precision)
+        self.multiply((m, n, k), (factors.left, factors.right), (out, adds), precision)
     }
 
     /// Factors of so many numbers each, copied as bf16 numbers if `precision` says so.
     fn factors(
         &self,
-        (left, of_left): (Operand, usize),
-        (right, of_right): (Operand, usize),
+        (left, of_left): (Operand<'_>, usize),
+        (right, of_right): (Operand<'_>, usize),
         precision: Precision,
     ) -> Result<Factors> {
+        let whole = |operand: Operand<'_>, count: usize| {
+            assert!(operand.numbers.len() >= count, "{count} factors: {}", operand.numbers.len());
+            let Operand { numbers, is_transposed, stride } = operand;
+            Factor { address: *numbers.address(), is_transposed, stride }
+        };
+        let (of_library, right_of_library) = (whole(left, of_left), whole(right, of_right));
         if precision != Precision::Bf16 {
-            return Ok(Factors { left, right, _copies: None });
+            return Ok(Factors { left: of_library, right: right_of_library, _copies: None });
         }
-        let copies = [self.rounded(left.address, of_left)?, self.rounded(right.address, of_right)?];
+        let copies = [self.rounded(left.numbers, of_left)?, self.rounded(right.numbers, of_right)?];
         Ok(Factors {
-            left: Operand { address: copies[0].at(0), ..left },
-            right: Operand { address: copies[1].at(0), ..right },
+            left: Factor { address: *copies[0].address(), ..of_library },
+            right: Factor { address: *copies[1].address(), ..right_of_library },
             _copies: Some(copies),
         })
     }
 
-    /// `count` numbers, rounded to bf16.
-    pub(super) fn rounded(&self, address: u64, count: usize) -> Result<Buffer<u16>> {
+    /// The first `count` numbers, rounded to bf16.
+    pub(super) fn rounded(&self, numbers: &Buffer, count: usize) -> Result<Buffer<u16>> {
         let copy = self.buffer::<u16>(count)?;
-        launch!(self, to_bf16, flat(count.div_ceil(4)), address, copy.at(0), count as u64)?;
+        self.kernels.to_bf16(self, flat(count.div_ceil(4)), numbers, &copy, count as u64)?;
         Ok(copy)
     }
 
@@ -76,17 +106,15 @@ impl Device {
     pub(super) fn multiply(
         &self,
         (m, n, k): (usize, usize, usize),
-        left: Operand,
-        right: Operand,
-        (out, adds): (u64, bool),
+        (left, right): (Factor, Factor),
+        (out, adds): (&Buffer, bool),
         precision: Precision,
     ) -> Result<()> {
         // Column-major, the library's order, sees every matrix transposed: outᵀ = rightᵀ · leftᵀ.
         let (one, beta) = (1.0_f32, if adds { 1.0_f32 } else { 0.0 });
         let (single, factor) = (blas_sys::cudaDataType_t::CUDA_R_32F, factor_type(precision));
         self.timed(|| {
-            // SAFETY: addresses are those of live buffers of at least these sizes; callers pass
-            // shapes that come from the same MlpShape as the buffers.
+            // SAFETY: addresses are those of live buffers of at least these sizes: `product` checks.
             unsafe {
                 blas::gemm_ex(
                     *self.blas.handle(),
@@ -103,7 +131,7 @@ impl Device {
                     factor,
                     int(left.stride)?,
                     (&raw const beta).cast(),
-                    out as *mut _,
+                    *out.address() as *mut _,
                     single,
                     int(n)?,
                     compute_type(precision),
@@ -117,11 +145,11 @@ impl Device {
     /// out [n, k] += gᵀ a, with g [rows, n] and a [rows, k]. Sums over many rows are taken in
     /// blocks, which are added up in f64: one long sum in f32 would lose digits, and blocks also
     /// keep the whole GPU busy.
-    pub(super) fn sum_of_products(
+    pub(crate) fn sum_of_products(
         &self,
         (n, k, rows): (usize, usize, usize),
-        (g, a): (u64, u64),
-        out: u64,
+        (g, a): (&Buffer, &Buffer),
+        out: &Buffer,
         precision: Precision,
     ) -> Result<()> {
         let block = rows.div_ceil(128).next_multiple_of(512);
@@ -131,17 +159,15 @@ impl Device {
             return self.product((n, k, rows), left, right, (out, true), precision);
         }
         let parts = self.buffer::<f32>(blocks * n * k)?;
-        self.batched(
-            (n, k, block),
-            (transposed(g, n), plain(a, k)),
-            parts.at(0),
-            (blocks, precision),
-        )?;
-        launch!(self, column_sums, flat(n * k), parts.at(0), out, blocks as u32, (n * k) as u32)?;
+        let factors = (transposed(g, n), plain(a, k));
+        self.batched((n, k, block), factors, &parts, (blocks, precision))?;
+        let entries = (n * k) as u32;
+        self.kernels.column_sums(self, flat(n * k), &parts, out, blocks as u32, entries)?;
         let done = blocks * block;
         if done < rows {
-            let left = transposed(g + (done * n * 4) as u64, n);
-            let right = plain(a + (done * k * 4) as u64, k);
+            let left = g.view(done * n, (rows - done) * n);
+            let right = a.view(done * k, (rows - done) * k);
+            let (left, right) = (transposed(&left, n), plain(&right, k));
             self.product((n, k, rows - done), left, right, (out, true), precision)?;
         }
         Ok(())
@@ -152,8 +178,8 @@ impl Device {
     fn batched(
         &self,
         (m, n, k): (usize, usize, usize),
-        (left, right): (Operand, Operand),
-        out: u64,
+        (left, right): (Operand<'_>, Operand<'_>),
+        out: &Buffer,
         (count, precision): (usize, Precision),
     ) -> Result<()> {
         let (one, zero) = (1.0_f32, 0.0_f32);
@@ -180,7 +206,7 @@ impl Device {
                     int(left.stride)?,
                     (m * k) as i64,
                     (&raw const zero).cast(),
-                    out as *mut _,
+                    *out.address() as *mut _,
                     single,
                     int(n)?,
                     (m * n) as i64,
@@ -195,7 +221,7 @@ impl Device {
 }
 
 /// How the library reads an operand.
-fn order(operand: Operand) -> blas_sys::cublasOperation_t {
+fn order(operand: Factor) -> blas_sys::cublasOperation_t {
     if operand.is_transposed {
         blas_sys::cublasOperation_t::CUBLAS_OP_T
     } else {

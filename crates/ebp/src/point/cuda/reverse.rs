@@ -7,18 +7,22 @@
 //! ```
 //!
 //! H w of the network is one backward pass of its score; it vanishes for piecewise linear σ. The two
-//! half kicks of leapfrog that meet at a place have the same ∂L/∂v, and are one.
+//! half kicks of leapfrog that meet at a place have the same ∂L/∂v, and are one. What of ∂L/∂η a place
+//! adds is kept in parts, one per block of threads, until all places are passed.
 
 use super::backward::Sums;
-use super::chunk::{Chunk, chunks};
-use super::device::{Buffer, Device, flat, launch};
-use super::dynamics::{Kept, Moving};
-use super::network::{Keep, Network, Rows};
-use super::values::append;
+use super::buffer::Buffer;
+use super::device::Device;
+use super::dynamics::{Moving, StepSizes};
+use super::inputs::{DeviceBatch, DeviceLangevin, DeviceLeapfrog, DeviceMlp};
+use super::launch::{blocks, flat};
+use super::motion::DeviceMotion;
+use super::network::{Keep, Network};
+use super::rows::Rows;
+use super::sets::Chunk;
+use super::whole::Whole;
 use crate::Result;
-use crate::point::{
-    DynamicsCotangent, DynamicsGradients, Langevin, Leapfrog, Motion, PointBatch, PointMlp, Wanted,
-};
+use crate::point::{DynamicsGradients, Wanted};
 
 /// One place of the path.
 struct Place {
@@ -30,17 +34,6 @@ struct Place {
     velocity: Buffer,
 }
 
-impl Place {
-    /// Where a step writes what it keeps.
-    fn kept(&self) -> Kept {
-        Kept {
-            gradient: self.gradient.at(0),
-            drift: self.drift.at(0),
-            velocity: self.velocity.at(0),
-        }
-    }
-}
-
 /// A chunk on its way back.
 struct Reverse<'a, 'n> {
     network: &'a Network<'n>,
@@ -50,271 +43,277 @@ struct Reverse<'a, 'n> {
     adjoint: Buffer,
     /// w `[rows, d]`.
     direction: Buffer,
-    /// Which steps' sizes have half of a sum, or all of it, in their gradient.
-    shares: Vec<Share>,
-}
-
-/// A sum that belongs to the gradient of a step's size.
-struct Share {
-    parts: Buffer<f64>,
-    of: Vec<(usize, f64)>,
+    /// ⟨g, ∂L/∂v⟩ of every place, in parts, `[places, parts]`.
+    kicks: Buffer<f64>,
+    /// Leapfrog: ⟨v, ∂L/∂x⟩ of every step, `[steps, parts]`.
+    moves: Buffer<f64>,
 }
 
 impl<'a, 'n> Reverse<'a, 'n> {
     fn new(
-        network: &'a Network<'n>,
-        sums: Option<&'a Sums>,
-        batch: &PointBatch<'_>,
-        motion: &Motion<'_>,
+        (network, sums): (&'a Network<'n>, Option<&'a Sums>),
+        (batch, motion): (&DeviceBatch<'_>, &DeviceMotion),
         chunk: &Chunk,
-        cotangent: &[f32],
+        cotangent: &Buffer,
+        (places, moves): (usize, usize),
     ) -> Result<Self> {
-        let moving = Moving::new(network, batch, motion, chunk)?;
-        let dx = moving.dx;
-        let adjoint =
-            network.device.upload(&cotangent[chunk.rows.start * dx..chunk.rows.end * dx])?;
-        let direction = network.device.buffer(moving.rows.count * moving.d)?;
-        Ok(Self { network, sums, moving, adjoint, direction, shares: Vec::new() })
+        let (device, moving) = (network.device, Moving::new(network, batch, motion, chunk)?);
+        let given = cotangent.view(chunk.rows.start * moving.dx, moving.len());
+        let parts = num_parts(&moving.rows);
+        Ok(Self {
+            network,
+            sums,
+            adjoint: device.duplicate(&given)?,
+            direction: device.buffer(moving.rows.count * moving.d)?,
+            kicks: device.buffer(places * parts)?,
+            moves: device.buffer(moves * parts)?,
+            moving,
+        })
     }
 
     /// Keeps the elements as they stand, with room for what the step from there fills in.
     fn place(&self) -> Result<Place> {
         let (device, length) = (self.network.device, self.moving.len());
-        let elements = device.buffer(self.moving.rows.elements.len())?;
-        device.copy(&self.moving.rows.elements, &elements)?;
         Ok(Place {
-            elements,
+            elements: device.duplicate(&self.moving.rows.elements)?,
             gradient: device.buffer(length)?,
             drift: device.buffer(length)?,
             velocity: device.buffer(length)?,
         })
     }
 
-    /// Room for one part of a sum per block of threads.
-    fn parts(&self) -> Result<Buffer<f64>> {
-        self.network.device.buffer(flat(self.moving.rows.count).grid_dim.0 as usize)
+    /// The parts of place `number`.
+    fn parts(&self, all: &Buffer<f64>, number: usize) -> Buffer<f64> {
+        let parts = num_parts(&self.moving.rows);
+        all.view(number * parts, parts)
     }
 
-    /// Back through the kick v ← v + `scale` g of a place, `push` = ∂L/∂v; half of ⟨g, push⟩ goes to
-    /// the steps `of`.
-    fn kick_back(&mut self, place: &Place, push: &Buffer, scale: f32, of: &[usize]) -> Result<()> {
+    /// Back through a Langevin step's move; ∂L/∂v comes back. `kinetic` is ∂L/∂‖v‖² of every row.
+    fn langevin_move_back(&self, place: &Place, kinetic: Option<&Buffer>) -> Result<Buffer> {
         let (device, moving) = (self.network.device, &self.moving);
-        let parts = self.parts()?;
-        launch!(
+        let push = device.buffer::<f32>(moving.len())?;
+        device.kernels.langevin_back(
             device,
-            kick_back,
             flat(moving.rows.count),
-            place.gradient.at(0),
-            place.drift.at(0),
-            moving.fixed.at(0),
+            &place.elements,
+            &place.velocity,
+            moving.fixed.some(),
             moving.motion,
-            push.at(0),
-            self.adjoint.at(0),
-            self.direction.at(0),
-            parts.at(0),
+            kinetic,
+            &self.adjoint,
+            &push,
             moving.rows.count as u64,
             moving.d as u32,
             moving.dx as u32,
-            scale
         )?;
-        self.shares.push(Share { parts, of: of.iter().map(|&step| (step, 0.5)).collect() });
+        Ok(push)
+    }
+
+    /// Back through a leapfrog step's move, with `pull` = ∂L/∂v.
+    fn leapfrog_move_back(
+        &self,
+        (number, place): (usize, &Place),
+        pull: &Buffer,
+        step_size: &Buffer,
+    ) -> Result<()> {
+        let (device, moving) = (self.network.device, &self.moving);
+        device.kernels.leapfrog_back(
+            device,
+            flat(moving.rows.count),
+            &place.elements,
+            &place.velocity,
+            moving.fixed.some(),
+            moving.motion,
+            &self.adjoint,
+            pull,
+            &self.parts(&self.moves, number),
+            moving.rows.count as u64,
+            moving.d as u32,
+            moving.dx as u32,
+            step_size,
+        )
+    }
+
+    /// Back through the kick v ← v + c g of a place, `push` = ∂L/∂v; c is half of the step that begins
+    /// there and half of the one that ended.
+    fn kick_back(
+        &self,
+        (number, place): (usize, &Place),
+        push: &Buffer,
+        (begun, ended): (Option<&Buffer>, Option<&Buffer>),
+    ) -> Result<()> {
+        let (device, moving) = (self.network.device, &self.moving);
+        device.kernels.kick_back(
+            device,
+            flat(moving.rows.count),
+            &place.gradient,
+            &place.drift,
+            moving.fixed.some(),
+            moving.motion,
+            push,
+            &self.adjoint,
+            &self.direction,
+            &self.parts(&self.kicks, number),
+            moving.rows.count as u64,
+            moving.d as u32,
+            moving.dx as u32,
+            begun,
+            ended,
+        )?;
         if self.sums.is_none() {
             return Ok(());
         }
-        let rows = rows_at(&self.moving.rows, &place.elements);
-        let values = device.zeros::<f32>(rows.count)?;
-        let term = self.network.score_backward(&rows, &self.direction, values, self.sums, true)?;
-        launch!(
+        let rows = Rows { elements: place.elements.clone(), ..moving.rows.clone() };
+        let term = self.network.score_backward(&rows, &self.direction, None, self.sums, true)?;
+        device.kernels.add_values(
             device,
-            add_values,
-            flat(self.moving.len()),
-            term.at(0),
-            self.adjoint.at(0),
+            flat(moving.len()),
+            &term,
+            &self.adjoint,
             rows.count as u64,
-            self.moving.d as u32,
-            self.moving.dx as u32
+            moving.d as u32,
+            moving.dx as u32,
         )
     }
 
     /// Adds this chunk's share to the gradients of the step sizes.
-    fn add_step_sizes(&self, gradients: &mut [f64]) -> Result<()> {
-        for share in &self.shares {
-            let sum: f64 = self.network.device.download(&share.parts)?.iter().sum();
-            share.of.iter().for_each(|&(step, factor)| gradients[step] += factor * sum);
+    fn add_step_sizes(&self, gradients: &Buffer<f64>) -> Result<()> {
+        if gradients.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let (device, grid) = (self.network.device, blocks(gradients.len(), 256));
+        let (moves, parts) = (self.moves.some(), num_parts(&self.moving.rows) as u32);
+        device.kernels.step_size_sums(device, grid, &self.kicks, moves, gradients, parts)
     }
 }
 
-pub(super) fn langevin_backward(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    settings: &Langevin<'_>,
-    cotangent: DynamicsCotangent<'_>,
-) -> Result<DynamicsGradients> {
-    let network = Network::new(device, mlp, batch.context, batch.offsets.num_sets())?;
-    let (sums, parts) = prepare(&network, batch, settings.step_sizes.len())?;
-    let (mut values, mut step_sizes) = (Vec::new(), vec![0.0; settings.step_sizes.len()]);
-    for chunk in &parts {
-        let mut reverse = Reverse::new(
-            &network,
-            sums.as_ref(),
-            batch,
-            &settings.motion,
-            chunk,
-            cotangent.values,
-        )?;
-        let path = (0..settings.step_sizes.len())
-            .map(|step| {
-                let place = reverse.place()?;
-                reverse.moving.langevin_step(settings, step, chunk.rows.start, place.kept())?;
-                Ok(place)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let kinetic = match cotangent.kinetic {
-            Some(kinetic) => device.upload(&kinetic[chunk.rows.clone()])?,
-            None => Buffer::none(),
-        };
-        let push = device.buffer::<f32>(reverse.moving.len())?;
-        for (step, place) in path.iter().enumerate().rev() {
-            let moving = &reverse.moving;
-            launch!(
-                device,
-                langevin_back,
-                flat(moving.rows.count),
-                place.elements.at(0),
-                place.velocity.at(0),
-                moving.fixed.at(0),
-                moving.motion,
-                kinetic.at(0),
-                reverse.adjoint.at(0),
-                push.at(0),
-                moving.rows.count as u64,
-                moving.d as u32,
-                moving.dx as u32
-            )?;
-            reverse.kick_back(place, &push, 0.5 * settings.step_sizes[step], &[step])?;
-        }
-        append(&mut values, device.download(&reverse.adjoint)?);
-        reverse.add_step_sizes(&mut step_sizes)?;
-    }
-    finish(&network, batch, sums, values, Vec::new(), &step_sizes)
+/// Blocks of threads that rows are shared out among.
+fn num_parts(rows: &Rows) -> usize {
+    flat(rows.count).grid_dim.0 as usize
 }
 
-pub(super) fn leapfrog_backward(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    momentum: &[f32],
-    settings: &Leapfrog<'_>,
-    cotangent: DynamicsCotangent<'_>,
-) -> Result<DynamicsGradients> {
-    let network = Network::new(device, mlp, batch.context, batch.offsets.num_sets())?;
-    let steps = settings.step_sizes;
-    let (sums, parts) = prepare(&network, batch, steps.len() + 1)?;
-    let (mut values, mut momenta, mut step_sizes) =
-        (Vec::new(), Vec::new(), vec![0.0; steps.len()]);
-    for chunk in &parts {
-        let mut reverse = Reverse::new(
-            &network,
-            sums.as_ref(),
-            batch,
-            &settings.motion,
-            chunk,
-            cotangent.values,
-        )?;
-        let range = chunk.rows.start * reverse.moving.dx..chunk.rows.end * reverse.moving.dx;
-        let velocity = device.upload(&momentum[range.clone()])?;
-        let path = (0..=steps.len())
-            .map(|number| {
-                let place = reverse.place()?;
-                reverse.moving.leapfrog_step(steps, number, &velocity, place.kept())?;
-                Ok(place)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let pull = match cotangent.momentum {
-            Some(momentum) => device.upload(&momentum[range])?,
-            None => device.zeros(reverse.moving.len())?,
-        };
-        for (number, place) in path.iter().enumerate().rev() {
-            let moving = &reverse.moving;
-            let (mut of, mut scale) = (Vec::new(), 0.0);
-            if let Some(&eta) = steps.get(number) {
-                let parts = reverse.parts()?;
-                launch!(
-                    device,
-                    leapfrog_back,
-                    flat(moving.rows.count),
-                    place.elements.at(0),
-                    place.velocity.at(0),
-                    moving.fixed.at(0),
-                    moving.motion,
-                    reverse.adjoint.at(0),
-                    pull.at(0),
-                    parts.at(0),
-                    moving.rows.count as u64,
-                    moving.d as u32,
-                    moving.dx as u32,
-                    eta
-                )?;
-                reverse.shares.push(Share { parts, of: vec![(number, 1.0)] });
-                of.push(number);
-                scale += 0.5 * eta;
+impl Device {
+    /// Gradients through [`langevin`](Self::langevin), given ∂L/∂x_T `[total, d_x]` and ∂L/∂(Σ_t
+    /// ‖v_t‖²) of every element, `[total]` or none.
+    pub(crate) fn langevin_backward(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        settings: &DeviceLangevin<'_>,
+        (cotangent, kinetic): (&Buffer, Option<&Buffer>),
+    ) -> Result<DynamicsGradients<Buffer>> {
+        let network = Network::new(self, mlp, batch.context, batch.sets.num_sets())?;
+        let steps = settings.step_sizes.len();
+        let (sums, chunks) = prepare(&network, batch, steps)?;
+        let (dx, total) = (mlp.shape.config().value_dim, batch.sets.num_elements());
+        let mut values = Whole::new(self, total * dx);
+        let step_sizes = self.zeros::<f64>(steps)?;
+        for chunk in &chunks {
+            let first = chunk.rows.start;
+            let with = ((&network, sums.as_ref()), (batch, settings.motion));
+            let reverse = Reverse::new(with.0, with.1, chunk, cotangent, (steps, 0))?;
+            let path = (0..steps)
+                .map(|step| {
+                    let place = reverse.place()?;
+                    let kept = (Some(&place.gradient), &place.drift, &place.velocity);
+                    reverse.moving.langevin_step(settings, (step, first), kept)?;
+                    Ok(place)
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let kinetic = kinetic.map(|kinetic| kinetic.view(first, chunk.rows.len()));
+            for (step, place) in path.iter().enumerate().rev() {
+                let push = reverse.langevin_move_back(place, kinetic.as_ref())?;
+                let step_size = settings.step_sizes.view(step, 1);
+                reverse.kick_back((step, place), &push, (Some(&step_size), None))?;
             }
-            if let Some(ended) = number.checked_sub(1) {
-                of.push(ended);
-                scale += 0.5 * steps[ended];
-            }
-            reverse.kick_back(place, &pull, scale, &of)?;
+            reverse.add_step_sizes(&step_sizes)?;
+            values.put(first * dx, reverse.adjoint)?;
         }
-        append(&mut values, device.download(&reverse.adjoint)?);
-        append(&mut momenta, device.download(&pull)?);
-        reverse.add_step_sizes(&mut step_sizes)?;
+        finish(&network, sums, (values.done(), Buffer::none()), &step_sizes)
     }
-    finish(&network, batch, sums, values, momenta, &step_sizes)
+
+    /// Gradients through [`leapfrog`](Self::leapfrog), given ∂L/∂x_T and ∂L/∂v_T, `[total, d_x]`, the
+    /// latter zero if missing.
+    pub(crate) fn leapfrog_backward(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        momentum: &Buffer,
+        settings: &DeviceLeapfrog<'_>,
+        (cotangent, of_momentum): (&Buffer, Option<&Buffer>),
+    ) -> Result<DynamicsGradients<Buffer>> {
+        let network = Network::new(self, mlp, batch.context, batch.sets.num_sets())?;
+        let steps = settings.step_sizes.len();
+        let (sums, chunks) = prepare(&network, batch, steps + 1)?;
+        let (dx, total) = (mlp.shape.config().value_dim, batch.sets.num_elements());
+        let (mut values, mut momenta) =
+            (Whole::new(self, total * dx), Whole::new(self, total * dx));
+        let step_sizes = self.zeros::<f64>(steps)?;
+        let sizes = |place| StepSizes { all: settings.step_sizes, place };
+        for chunk in &chunks {
+            let first = chunk.rows.start;
+            let with = ((&network, sums.as_ref()), (batch, settings.motion));
+            let reverse = Reverse::new(with.0, with.1, chunk, cotangent, (steps + 1, steps))?;
+            let length = reverse.moving.len();
+            let velocity = self.duplicate(&momentum.view(first * dx, length))?;
+            let path = (0..=steps)
+                .map(|number| {
+                    let place = reverse.place()?;
+                    let kept = (Some(&place.gradient), &place.drift, Some(&place.velocity));
+                    reverse.moving.leapfrog_step(&sizes(number), &velocity, kept)?;
+                    Ok(place)
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let pull = match of_momentum {
+                Some(given) => self.duplicate(&given.view(first * dx, length))?,
+                None => self.zeros(length)?,
+            };
+            for (number, place) in path.iter().enumerate().rev() {
+                let (begun, ended) = (sizes(number).begun(), sizes(number).ended());
+                if let Some(step_size) = &begun {
+                    reverse.leapfrog_move_back((number, place), &pull, step_size)?;
+                }
+                reverse.kick_back((number, place), &pull, (begun.as_ref(), ended.as_ref()))?;
+            }
+            reverse.add_step_sizes(&step_sizes)?;
+            values.put(first * dx, reverse.adjoint)?;
+            momenta.put(first * dx, pull)?;
+        }
+        finish(&network, sums, (values.done(), momenta.done()), &step_sizes)
+    }
 }
 
 /// Where the context's gradient is added up, none where H vanishes; and chunks whose paths of
 /// `places` fit in memory.
 fn prepare(
     network: &Network<'_>,
-    batch: &PointBatch<'_>,
+    batch: &DeviceBatch<'_>,
     places: usize,
 ) -> Result<(Option<Sums>, Vec<Chunk>)> {
     let config = network.shape.config();
     let is_linear = config.activation.is_piecewise_linear();
-    let wanted = Wanted { parameters: false, context: !is_linear, elements: false };
+    let wanted = Wanted { context: !is_linear, ..Wanted::NOTHING };
     let keep = if is_linear { Keep::Slopes } else { Keep::Curvatures };
     let path = size_of::<f32>() * places * (network.shape.element_dim() + 3 * config.value_dim);
     let rows = network.device.budget / (network.bytes_per_row(keep) + path);
-    Ok((network.sums(wanted)?, chunks(batch.offsets, rows.clamp(1, 1 << 24))))
+    Ok((network.sums(wanted)?, batch.sets.chunks(rows.clamp(1, 1 << 24))))
 }
 
 fn finish(
     network: &Network<'_>,
-    batch: &PointBatch<'_>,
     sums: Option<Sums>,
-    values: Vec<f32>,
-    momentum: Vec<f32>,
-    step_sizes: &[f64],
-) -> Result<DynamicsGradients> {
-    let context = match sums {
-        Some(sums) => network.device.download(&network.gather(sums)?.context)?,
-        None => vec![0.0; batch.context.len()],
+    (values, momentum): (Buffer, Buffer),
+    step_sizes: &Buffer<f64>,
+) -> Result<DynamicsGradients<Buffer>> {
+    let device = network.device;
+    let context = match network.finish(sums)?.context {
+        Some(context) => context,
+        None => device.zeros(network.context.len())?,
     };
-    let step_sizes = step_sizes.iter().map(|&gradient| gradient as f32).collect();
-    Ok(DynamicsGradients { values, momentum, step_sizes, context })
-}
-
-/// The same rows at another place.
-fn rows_at(rows: &Rows, elements: &Buffer) -> Rows {
-    Rows {
-        elements: elements.view(0, elements.len()),
-        set: rows.set.view(0, rows.set.len()),
-        starts: rows.starts.view(0, rows.starts.len()),
-        first_set: rows.first_set,
-        num_sets: rows.num_sets,
-        count: rows.count,
+    let rounded = device.buffer::<f32>(step_sizes.len())?;
+    if !step_sizes.is_empty() {
+        let count = step_sizes.len();
+        device.kernels.to_float(device, flat(count), step_sizes, &rounded, count as u64)?;
     }
+    Ok(DynamicsGradients { values, momentum, step_sizes: rounded, context })
 }

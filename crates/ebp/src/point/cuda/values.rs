@@ -3,179 +3,188 @@
 use std::time::Instant;
 
 use super::Precision;
-use super::chunk::{Chunk, chunks};
-use super::device::{Buffer, Device, flat, launch};
-use super::network::{Elements, Keep, Network, Rows};
-use super::products::plain;
+use super::buffer::Buffer;
+use super::device::Device;
+use super::inputs::{DeviceBatch, DeviceCotangent, DeviceMlp};
+use super::launch::flat;
+use super::network::{Keep, Network};
+use super::products::Factor;
+use super::rows::Rows;
+use super::sets::Chunk;
+use super::whole::Whole;
 use crate::Result;
-use crate::point::{
-    Backward, Cotangent, Gradients, PointBatch, PointMlp, Score, ScoreCotangent, Wanted,
-};
+use crate::point::{Backward, Gradients, Score, Wanted};
+use crate::rng::Stream;
 
 /// The network of a call, and its batch in chunks.
 pub(super) fn prepare<'a>(
     device: &'a Device,
-    mlp: &'a PointMlp,
-    batch: &PointBatch<'_>,
+    mlp: &DeviceMlp<'a>,
+    batch: &DeviceBatch<'_>,
     keep: Keep,
 ) -> Result<(Network<'a>, Vec<Chunk>)> {
-    let network = Network::new(device, mlp, batch.context, batch.offsets.num_sets())?;
-    let parts = chunks(batch.offsets, network.rows_at_once(keep));
-    Ok((network, parts))
+    let network = Network::new(device, mlp, batch.context, batch.sets.num_sets())?;
+    let chunks = batch.sets.chunks(network.rows_at_once(keep));
+    Ok((network, chunks))
 }
 
-pub(super) fn values(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Vec<f32>> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Output)?;
-    let mut out = Vec::new();
-    for chunk in &parts {
-        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
-        append(&mut out, device.download(&network.forward(&rows, Keep::Output)?.output)?);
-    }
-    Ok(out)
-}
-
-/// Appends `more`; what comes first is not copied.
-pub(super) fn append(all: &mut Vec<f32>, more: Vec<f32>) {
-    if all.is_empty() { *all = more } else { all.extend(more) }
-}
-
-/// The cotangent of a chunk's outputs, `[count, output_dim]`.
-pub(super) fn upload_cotangent(
+/// The cotangent of a chunk's outputs, `[count, outputs]`.
+pub(super) fn of_chunk(
     device: &Device,
     (chunk, rows): (&Chunk, &Rows),
     outputs: usize,
-    cotangent: Cotangent<'_>,
+    cotangent: DeviceCotangent<'_>,
 ) -> Result<Buffer> {
+    let length = rows.count * outputs;
     match cotangent {
-        Cotangent::PerElement(given) => {
-            device.upload(&given[chunk.rows.start * outputs..chunk.rows.end * outputs])
-        }
-        Cotangent::PerSet(given) => {
-            let per_set = device.upload(given)?;
-            let out = device.buffer::<f32>(rows.count * outputs)?;
-            launch!(
-                device,
-                spread,
-                flat(rows.count * outputs),
-                per_set.at(0),
-                rows.set.at(0),
-                out.at(0),
-                rows.count as u64,
-                outputs as u32
-            )?;
+        DeviceCotangent::PerElement(given) => Ok(given.view(chunk.rows.start * outputs, length)),
+        DeviceCotangent::PerSet(given) => {
+            let out = device.buffer::<f32>(length)?;
+            let (count, n) = (rows.count as u64, outputs as u32);
+            device.kernels.spread(device, flat(length), given, Some(&rows.set), &out, count, n)?;
             Ok(out)
         }
     }
 }
 
-pub(super) fn backward(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    cotangent: Cotangent<'_>,
-    wanted: Wanted,
-) -> Result<Backward> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
-    let outputs = mlp.shape().config().output_dim;
-    let sums = network.sums(wanted)?;
-    let (mut values, mut elements) = (Vec::new(), Vec::new());
-    for chunk in &parts {
-        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
-        let trace = network.forward(&rows, Keep::Slopes)?;
-        append(&mut values, device.download(&trace.output)?);
-        let g = upload_cotangent(device, (chunk, &rows), outputs, cotangent)?;
-        let part = network.backward(&rows, &trace, Some(g), sums.as_ref(), wanted.elements)?;
-        append(&mut elements, device.download(&part)?);
-    }
-    let mut gradients = network.finish(sums)?;
-    gradients.elements = wanted.elements.then_some(elements);
-    Ok(Backward { values, gradients })
-}
-
-/// The value part of rows `[count, d]`.
-pub(super) fn value_part(rows: Vec<f32>, d: usize, dx: usize) -> Vec<f32> {
-    if d == dx {
-        return rows;
-    }
-    rows.chunks_exact(d).flat_map(|row| &row[..dx]).copied().collect()
-}
-
-pub(super) fn score(device: &Device, mlp: &PointMlp, batch: &PointBatch<'_>) -> Result<Score> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Slopes)?;
-    let (d, dx) = (mlp.shape().element_dim(), mlp.shape().config().value_dim);
-    let (mut values, mut score) = (Vec::new(), Vec::new());
-    for chunk in &parts {
-        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
-        let trace = network.forward(&rows, Keep::Slopes)?;
-        let gradient = network.backward(&rows, &trace, None, None, true)?;
-        append(&mut values, device.download(&trace.output)?);
-        append(&mut score, value_part(device.download(&gradient)?, d, dx));
-    }
-    Ok(Score { values, score })
-}
-
-pub(super) fn score_backward(
-    device: &Device,
-    mlp: &PointMlp,
-    batch: &PointBatch<'_>,
-    cotangent: ScoreCotangent<'_>,
-    wanted: Wanted,
-) -> Result<Gradients> {
-    let (network, parts) = prepare(device, mlp, batch, Keep::Curvatures)?;
-    let (d, dx) = (mlp.shape().element_dim(), mlp.shape().config().value_dim);
-    let sums = network.sums(wanted)?;
-    let mut elements = Vec::new();
-    for chunk in &parts {
-        let rows = network.rows(Elements::Host(batch.elements), chunk)?;
-        let mut direction = vec![0.0; rows.count * d];
-        let given = &cotangent.score[chunk.rows.start * dx..chunk.rows.end * dx];
-        for (to, from) in direction.chunks_exact_mut(d).zip(given.chunks_exact(dx)) {
-            to[..dx].copy_from_slice(from);
+impl Device {
+    /// f of every element, `[total, output_dim]`.
+    pub(crate) fn values(&self, mlp: &DeviceMlp<'_>, batch: &DeviceBatch<'_>) -> Result<Buffer> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Output)?;
+        let outputs = mlp.shape.config().output_dim;
+        let mut values = Whole::new(self, batch.sets.num_elements() * outputs);
+        for chunk in &chunks {
+            let rows = network.rows(batch.elements, batch.sets, chunk)?;
+            let output = network.forward(&rows, Keep::Output)?.output;
+            values.put(chunk.rows.start * outputs, output)?;
         }
-        let v = device.upload(&direction)?;
-        let u = match cotangent.values {
-            Some(values) => device.upload(&values[chunk.rows.clone()])?,
-            None => device.zeros(rows.count)?,
-        };
-        let part = network.score_backward(&rows, &v, u, sums.as_ref(), wanted.elements)?;
-        append(&mut elements, device.download(&part)?);
+        Ok(values.done())
     }
-    let mut gradients = network.finish(sums)?;
-    gradients.elements = wanted.elements.then_some(elements);
-    Ok(gradients)
+
+    /// f, and the gradients of L = Σ ⟨cotangent, f⟩.
+    pub(crate) fn backward(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        cotangent: DeviceCotangent<'_>,
+        wanted: Wanted,
+    ) -> Result<Backward<Buffer>> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Slopes)?;
+        let (outputs, d) = (mlp.shape.config().output_dim, mlp.shape.element_dim());
+        let sums = network.sums(wanted)?;
+        let total = batch.sets.num_elements();
+        let mut values = Whole::new(self, total * outputs);
+        let mut elements = Whole::new(self, total * d);
+        for chunk in &chunks {
+            let rows = network.rows(batch.elements, batch.sets, chunk)?;
+            let trace = network.forward(&rows, Keep::Slopes)?;
+            let g = of_chunk(self, (chunk, &rows), outputs, cotangent)?;
+            let back = network.backward(&rows, &trace, Some(&g), sums.as_ref(), wanted.elements)?;
+            values.put(chunk.rows.start * outputs, trace.output)?;
+            if wanted.elements {
+                elements.put(chunk.rows.start * d, back)?;
+            }
+        }
+        let mut gradients = network.finish(sums)?;
+        gradients.elements = wanted.elements.then(|| elements.done());
+        Ok(Backward { values: values.done(), gradients })
+    }
+
+    /// f and ∇ₓ f of every element, for one output.
+    pub(crate) fn score(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+    ) -> Result<Score<Buffer>> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Slopes)?;
+        let (d, dx) = (mlp.shape.element_dim(), mlp.shape.config().value_dim);
+        let total = batch.sets.num_elements();
+        let (mut values, mut score) = (Whole::new(self, total), Whole::new(self, total * dx));
+        for chunk in &chunks {
+            let rows = network.rows(batch.elements, batch.sets, chunk)?;
+            let trace = network.forward(&rows, Keep::Slopes)?;
+            let gradient = network.backward(&rows, &trace, None, None, true)?;
+            values.put(chunk.rows.start, trace.output)?;
+            score.put(chunk.rows.start * dx, self.first_columns(gradient, d, dx)?)?;
+        }
+        Ok(Score { values: values.done(), score: score.done() })
+    }
+
+    /// Gradients of L = Σ ⟨v, ∇ₓ f⟩ + Σ u f, with v `[total, d_x]` and u `[total]` or none.
+    pub(crate) fn score_backward(
+        &self,
+        mlp: &DeviceMlp<'_>,
+        batch: &DeviceBatch<'_>,
+        (v, u): (&Buffer, Option<&Buffer>),
+        wanted: Wanted,
+    ) -> Result<Gradients<Buffer>> {
+        let (network, chunks) = prepare(self, mlp, batch, Keep::Curvatures)?;
+        let (d, dx) = (mlp.shape.element_dim(), mlp.shape.config().value_dim);
+        let sums = network.sums(wanted)?;
+        let mut elements = Whole::new(self, batch.sets.num_elements() * d);
+        for chunk in &chunks {
+            let rows = network.rows(batch.elements, batch.sets, chunk)?;
+            let direction = self.padded(&v.view(chunk.rows.start * dx, rows.count * dx), dx, d)?;
+            let u = u.map(|u| u.view(chunk.rows.start, rows.count));
+            let back = network.score_backward(
+                &rows,
+                &direction,
+                u.as_ref(),
+                sums.as_ref(),
+                wanted.elements,
+            )?;
+            if wanted.elements {
+                elements.put(chunk.rows.start * d, back)?;
+            }
+        }
+        let mut gradients = network.finish(sums)?;
+        gradients.elements = wanted.elements.then(|| elements.done());
+        Ok(gradients)
+    }
+
+    /// The first `n` columns of an array `[rows, width]`.
+    pub(super) fn first_columns(&self, from: Buffer, width: usize, n: usize) -> Result<Buffer> {
+        if n == width {
+            return Ok(from);
+        }
+        let rows = from.len() / width;
+        let out = self.buffer::<f32>(rows * n)?;
+        let (grid, count) = (flat(rows * n), rows as u64);
+        self.kernels.take_columns(self, grid, &from, &out, count, width as u32, 0, n as u32)?;
+        Ok(out)
+    }
+
+    /// An array `[rows, n]` with zeros behind each row, `[rows, width]`.
+    fn padded(&self, from: &Buffer, n: usize, width: usize) -> Result<Buffer> {
+        if n == width {
+            return Ok(from.clone());
+        }
+        let rows = from.len() / n;
+        let out = self.buffer::<f32>(rows * width)?;
+        let (grid, count) = (flat(rows * width), rows as u64);
+        self.kernels.pad_columns(self, grid, from, &out, count, n as u32, width as u32)?;
+        Ok(out)
+    }
 }
 
 /// 10⁹ operations per second of products of 8192 × 8192 matrices.
 pub(super) fn peak(device: &Device) -> Result<f64> {
     const SIDE: usize = 8192;
-    let factor = device.zeros::<f32>(SIDE * SIDE)?;
+    let numbers = device.buffer::<f32>(SIDE * SIDE)?;
     // Random numbers: zeros run faster than anything real.
-    launch!(
-        device,
-        normals,
-        flat(SIDE * SIDE),
-        factor.at(0),
-        (SIDE * SIDE) as u64,
-        0_u64,
-        0_u32,
-        1_u32,
-        2_u32
-    )?;
-    let rounded = device.rounded(factor.at(0), SIDE * SIDE)?;
-    let address = if device.precision == Precision::Bf16 { rounded.at(0) } else { factor.at(0) };
+    device.normals(&numbers, Stream::new(1, "peak"), 0, 0)?;
+    let rounded = device.rounded(&numbers, SIDE * SIDE)?;
+    let factor = match device.precision {
+        Precision::Bf16 => Factor::new(&rounded, SIDE),
+        Precision::F32 | Precision::Tf32 => Factor::new(&numbers, SIDE),
+    };
     let out = device.buffer::<f32>(SIDE * SIDE)?;
     let mut fastest = f64::INFINITY;
     for _ in 0..6 {
         device.synchronize()?;
         let start = Instant::now();
-        let operand = plain(address, SIDE);
-        device.multiply(
-            (SIDE, SIDE, SIDE),
-            operand,
-            operand,
-            (out.at(0), false),
-            device.precision,
-        )?;
+        let sides = (SIDE, SIDE, SIDE);
+        device.multiply(sides, (factor, factor), (&out, false), device.precision)?;
         device.synchronize()?;
         fastest = fastest.min(start.elapsed().as_secs_f64());
     }

@@ -15,6 +15,7 @@ pub(super) use self::predictive::EllipticalPredictive;
 use super::covariance::{Covariance, Solved, Workspace};
 use super::lbfgs::{Evaluation, Minimum, Stop, minimise};
 use super::{ExactProcess, Predictive, Process, draw};
+use crate::error::check_length;
 use crate::kernel::Kernel;
 use crate::linalg::Matrix;
 use crate::rng::Stream;
@@ -204,6 +205,24 @@ impl<F: Family> EllipticalProcess<F> {
             family: self.family.with_log_parameters(of_family),
             ..self.clone()
         })
+    }
+
+    /// Everything that a fit decides: means, standard deviations, then
+    /// [`log_parameters`](Self::log_parameters).
+    pub(crate) fn fitted_numbers(&self) -> Vec<f64> {
+        [self.means.clone(), self.std_devs.clone(), self.log_parameters()].concat()
+    }
+
+    /// The process with what [`fitted_numbers`](Self::fitted_numbers) gave.
+    pub(crate) fn with_fitted_numbers(&self, numbers: &[f64]) -> Result<Self> {
+        let (dim, expected) = (self.value_dim(), self.fitted_numbers().len());
+        check_length("fitted numbers", numbers.len(), expected, || {
+            format!("2 x value_dim {dim} and the hyperparameters")
+        })?;
+        let mut fitted = self.with_log_parameters(&numbers[2 * dim..])?;
+        fitted.means = numbers[..dim].to_vec();
+        fitted.std_devs = numbers[dim..2 * dim].to_vec();
+        Ok(fitted)
     }
 
     fn check(&self, set: &IndexedSet) -> Result<()> {

@@ -25,7 +25,7 @@ mod learn;
 mod mala;
 mod networks;
 mod points;
-mod proposal;
+pub(crate) mod proposal;
 mod resident;
 mod sampled;
 mod sampler;

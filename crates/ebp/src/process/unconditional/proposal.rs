@@ -28,7 +28,7 @@ use crate::rng::Stream;
 
 /// The parts of the mixture.
 #[derive(Debug)]
-pub(super) struct GridMixture {
+pub(crate) struct GridMixture {
     dim: usize,
     half_width: f32,
     parts: Vec<Part>,
@@ -40,7 +40,7 @@ pub(super) struct GridMixture {
 /// Memory that is kept from set to set: what the allocator gives back to the system must be paged in
 /// again.
 #[derive(Debug, Default)]
-pub(super) struct Workspace {
+pub(crate) struct Workspace {
     points: Columns,
     /// `[K, d + 1]`, and the same by columns.
     uniforms: Vec<f32>,
@@ -54,13 +54,13 @@ pub(super) struct Workspace {
 
 /// Where the proposals of one set are written.
 #[derive(Debug)]
-pub(super) struct Proposals<'a> {
+pub(crate) struct Proposals<'a> {
     /// `[K, d]`.
-    pub(super) values: &'a mut [f32],
+    pub(crate) values: &'a mut [f32],
     /// log r of each; +∞ outside of the domain, where a proposal must not count.
-    pub(super) log_density: &'a mut [f32],
+    pub(crate) log_density: &'a mut [f32],
     /// Whether it shares a cell of the first scale with a point of the set.
-    pub(super) is_near: &'a mut [bool],
+    pub(crate) is_near: &'a mut [bool],
 }
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ struct Part {
 
 impl GridMixture {
     /// Grids of `num_points` points; `num_proposals` of which `num_uniform` are uniform.
-    pub(super) fn new(
+    pub(crate) fn new(
         num_points: usize,
         dim: usize,
         half_width: f32,
@@ -106,7 +106,7 @@ impl GridMixture {
     }
 
     /// The proposals around `points` `[n, d]`, those of each scale and then the uniform ones.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         points: &[f32],
         stream: Stream,

@@ -1,9 +1,8 @@
 //! ρ: from a set's pooled features to μ and log σ of θ, a rectifier before each layer. All of it is
 //! one row per set, in f32 whatever the precision.
 
-use super::super::Precision;
-use super::super::device::{Buffer, Device, flat, launch};
-use super::super::products::{plain, transposed};
+use super::super::launch::flat;
+use super::super::{Buffer, Device, Precision, plain, transposed};
 use crate::Result;
 use crate::point::PlacedLinear;
 
@@ -27,42 +26,34 @@ pub(super) struct HeadTrace {
 impl Head<'_> {
     /// z_l = relu(z_{l−1}) W_lᵀ + b_l, z₀ = pooled.
     pub(super) fn forward(&self, pooled: &Buffer) -> Result<HeadTrace> {
-        let device = self.device;
-        let (mut inputs, mut below) = (Vec::new(), pooled.view(0, pooled.len()));
+        let (device, sets) = (self.device, self.sets);
+        let (mut inputs, mut below) = (Vec::new(), pooled.clone());
         for layer in self.layers {
-            let rectified = device.buffer::<f32>(below.len())?;
-            launch!(
-                device,
-                rectify,
-                flat(below.len()),
-                below.at(0),
-                rectified.at(0),
-                below.len() as u64
-            )?;
-            let entries = self.sets * layer.outputs;
-            let z = device.buffer::<f32>(entries)?;
+            let (n, k) = (layer.outputs, layer.inputs);
+            let (rectified, count) = (device.buffer::<f32>(below.len())?, below.len());
+            device.kernels.rectify(device, flat(count), &below, &rectified, count as u64)?;
+            let z = device.buffer::<f32>(sets * n)?;
             device.product(
-                (self.sets, layer.outputs, layer.inputs),
-                plain(rectified.at(0), layer.inputs),
-                transposed(self.parameters.at(layer.weight), layer.inputs),
-                (z.at(0), false),
+                (sets, n, k),
+                plain(&rectified, k),
+                transposed(&self.parameters.view(layer.weight, n * k), k),
+                (&z, false),
                 Precision::F32,
             )?;
-            launch!(
+            device.kernels.activate(
                 device,
-                activate,
-                flat(entries),
-                z.at(0),
-                z.at(0),
-                self.parameters.at(layer.bias),
-                0_u64,
-                0_u64,
-                0_u64,
-                self.sets as u64,
-                layer.outputs as u32,
-                0_i32,
-                0.0_f32,
-                0_i32
+                flat(sets * n),
+                &z,
+                &z,
+                &self.parameters.view(layer.bias, n),
+                None,
+                None,
+                None,
+                sets as u64,
+                n as u32,
+                0,
+                0.0,
+                0,
             )?;
             inputs.push(rectified);
             below = z;
@@ -78,36 +69,23 @@ impl Head<'_> {
             // ∂W = gᵀ a,  ∂b = Σ g,  ∂a = g W.
             device.product(
                 (n, k, sets),
-                transposed(g.at(0), n),
-                plain(input.at(0), k),
-                (self.gradient.at(layer.weight), false),
+                transposed(&g, n),
+                plain(input, k),
+                (&self.gradient.view(layer.weight, n * k), false),
                 Precision::F32,
             )?;
-            launch!(
-                device,
-                column_sums,
-                flat(n),
-                g.at(0),
-                self.gradient.at(layer.bias),
-                sets as u32,
-                n as u32
-            )?;
+            let bias = self.gradient.view(layer.bias, n);
+            device.kernels.column_sums(device, flat(n), &g, &bias, sets as u32, n as u32)?;
             let lower = device.buffer::<f32>(sets * k)?;
             device.product(
                 (sets, k, n),
-                plain(g.at(0), n),
-                plain(self.parameters.at(layer.weight), k),
-                (lower.at(0), false),
+                plain(&g, n),
+                plain(&self.parameters.view(layer.weight, n * k), k),
+                (&lower, false),
                 Precision::F32,
             )?;
-            launch!(
-                device,
-                rectify_backward,
-                flat(sets * k),
-                lower.at(0),
-                input.at(0),
-                (sets * k) as u64
-            )?;
+            let count = sets * k;
+            device.kernels.rectify_backward(device, flat(count), &lower, input, count as u64)?;
             g = lower;
         }
         Ok(g)

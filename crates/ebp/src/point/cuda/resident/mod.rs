@@ -1,24 +1,19 @@
 //! Whole training steps on the GPU: see [`ResidentLearner`].
 //!
 //! ```text
-//! upload    batches, on a stream of their own
 //! memory    parameters, Adam's moments, moving average
 //! head      ρ, and the law of θ
-//! maxima    the rows that attain a maximum, and φ's gradient through them
 //! step      encode, draw θ, log-likelihood, back again, Adam
 //! ```
 
 mod head;
-mod maxima;
 mod memory;
 mod step;
-mod upload;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::memory::Memory;
-use self::upload::{Uploaded, Uploader, bytes};
-use super::CudaBackend;
+use super::{CudaBackend, Uploaded, Uploader, bytes};
 use crate::point::{
     ResidentBatch, ResidentLearner, ResidentModel, ResidentReport, ResidentState, ResidentStep,
     SentBatch,
@@ -54,7 +49,7 @@ struct Sent {
 
 impl CudaLearner {
     pub(super) fn new(backend: &CudaBackend, model: &ResidentModel) -> Result<Self> {
-        let uploader = Uploader::new(&backend.lock()?.context)?;
+        let uploader = Uploader::new(&*backend.lock()?)?;
         Ok(Self(Arc::new(Shared {
             backend: backend.clone(),
             model: model.clone(),
@@ -102,11 +97,8 @@ impl SentBatch for Sent {
         let device = self.learner.backend.lock()?;
         let mut memory = self.learner.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = memory.as_mut().ok_or_else(nothing_loaded)?;
-        self.parts.wait(&device.stream)?;
-        let report = step::run(&device, &self.learner.model, memory, &self, step);
-        // Whatever happened, nothing may read the batch any more when its memory goes back.
-        device.synchronize()?;
-        report
+        self.parts.wait(&device)?;
+        step::run(&device, &self.learner.model, memory, &self, step)
     }
 }
 

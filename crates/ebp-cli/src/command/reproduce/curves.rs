@@ -1,0 +1,66 @@
+//! `ebp reproduce figure1`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ebp::experiment::figure1::Figure1Experiment;
+
+use super::{conduct, forget};
+use crate::args::{Common, at_least_one};
+use crate::failure::Failure;
+
+const HELP: &str = "\
+Every model is trained with every seed, then told 5, 15 and 30 elements of sets that it has not
+seen and asked about fresh ones. Results are in nats per element: `nll` is the mean over contexts
+and seeds on 2,000 fresh elements each, `quadrature` the same by integrating over the true
+density, `excess` how far above the true density they lie. Models are those of the presets NAME,
+NAME-ade and rival/NAME. What is finished is kept in the folder: after an interruption the same
+command goes on, in the middle of a training too.
+
+Examples:
+  ebp reproduce figure1
+  ebp reproduce figure1 --datasets sines --models gp,ebp-importance --seeds 1
+  ebp reproduce figure1 --json > figure1.json";
+
+/// Arguments of `ebp reproduce figure1`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(super) struct Figure1Arguments {
+    /// Built-in curves, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(default_value = "sines,lines,circle,phase")]
+    datasets: Vec<String>,
+
+    /// Models, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(default_value = "ebp-importance,ebp-ade,gp,tp,cnp,np,anp,vip")]
+    models: Vec<String>,
+
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
+    seeds: usize,
+
+    /// Folder of models, results and pictures
+    #[arg(long, value_name = "DIR", default_value = "runs/figure1")]
+    out: PathBuf,
+
+    /// Forget what the folder holds and begin again
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Figure1Arguments {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        forget(&self.out.join("results"), self.force)?;
+        forget(&self.out.join("models"), self.force)?;
+        let experiment = Figure1Experiment {
+            datasets: self.datasets.clone(),
+            models: self.models.clone(),
+            seeds: self.seeds,
+        };
+        conduct(&self.common, self.out.clone(), "figure1", |lab| experiment.run(lab))
+    }
+}

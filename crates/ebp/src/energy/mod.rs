@@ -1,0 +1,21 @@
+//! f(x, t; θ): log potentials of values at places, given a latent.
+//!
+//! `element` is a network over one value, `levels` gives the potentials of all symbols of a finite
+//! alphabet at once, channel by channel. Beside its location a target may see the context around it
+//! (`surroundings`, `attention`) and what latents paint at its place (`canvas`): all of it enters as
+//! numbers of the location, so that given θ targets are independent and any number of them has a
+//! law.
+
+mod attention;
+mod canvas;
+mod element;
+mod features;
+mod levels;
+mod surroundings;
+
+pub(crate) use self::attention::{CrossAttention, Looks};
+pub(crate) use self::canvas::Canvas;
+pub(crate) use self::element::{ElementEnergy, base_measure};
+pub(crate) use self::features::{known_places, push_features};
+pub(crate) use self::levels::{Alphabet, LevelsEnergy, SymbolRows};
+pub(crate) use self::surroundings::{Observed, Surroundings};

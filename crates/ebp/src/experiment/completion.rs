@@ -1,0 +1,183 @@
+//! Image completion: the energy-based process and its rivals, trained for the same time, their
+//! scores and their pictures.
+//!
+//! The first model is trained as its preset says, or for a time; every other gets as many steps as
+//! fit into the same time, by the median of fifteen steps of each.
+
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{Jury, PictureOutcome, completion_mosaic, score_table};
+use super::{Findings, Laboratory};
+use crate::figure::save;
+use crate::files::{read_json, write_json};
+use crate::model::{Data, PictureData, PictureProcessName, PictureSettings, Settings, rehearse};
+use crate::{Error, Result};
+
+/// Steps by which the time of a step is measured, and those before them, which warm up.
+const TIMED_STEPS: u64 = 15;
+const FIRST_STEPS: u64 = 3;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct CompletionExperiment {
+    /// What it is called.
+    pub name: String,
+    /// Settings of the models.
+    pub settings: PictureSettings,
+    /// Names such as `ebp-exact`, `cnp`, `np`, `anp`; see [`PictureProcessName::ALL`].
+    pub models: Vec<String>,
+    /// Every model is trained for so long in place of the settings' steps.
+    pub seconds: Option<f64>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompletionReport {
+    /// What it is called.
+    pub experiment: String,
+    /// By model.
+    pub outcomes: Vec<PictureOutcome>,
+}
+
+/// How long a model is trained.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Duration {
+    steps: u64,
+    seconds: f64,
+}
+
+/// Who says what completions show.
+#[derive(Debug)]
+enum Jurors {
+    /// Trained when the first model is judged.
+    NotYet,
+    /// There are no labels, or nobody is asked.
+    Absent,
+    Present(Box<Jury>),
+}
+
+impl CompletionExperiment {
+    /// Trains what is missing, and judges it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Laboratory::model`]; [`Error::Refused`] if there is no such model.
+    pub fn run(&self, laboratory: &mut Laboratory<'_>) -> Result<Findings<CompletionReport>> {
+        let models = self.models.iter().map(|name| parse(name)).collect::<Result<Vec<_>>>()?;
+        let data = Data::Pictures(PictureData::load(&self.settings.data)?);
+        let mut jurors = Jurors::NotYet;
+        let mut outcomes: Vec<PictureOutcome> = Vec::new();
+        for model in models {
+            let budget = self.seconds.or(outcomes.first().map(|first| first.seconds));
+            outcomes.push(self.outcome(laboratory, model, budget, &data, &mut jurors)?);
+        }
+        let report = CompletionReport { experiment: self.name.clone(), outcomes };
+        Ok(Findings { report, pictures: Vec::new() })
+    }
+
+    /// What a model reaches, from its file or trained now.
+    fn outcome(
+        &self,
+        laboratory: &mut Laboratory<'_>,
+        process: PictureProcessName,
+        budget: Option<f64>,
+        data: &Data,
+        jurors: &mut Jurors,
+    ) -> Result<PictureOutcome> {
+        let name = process.name();
+        let path = laboratory.file(&format!("{name}.json"));
+        let picture = laboratory.file(&format!("{name}.png"));
+        if let Some(found) = read_json::<PictureOutcome>(&path) {
+            return Ok(PictureOutcome { picture: picture.display().to_string(), ..found });
+        }
+        let Data::Pictures(pictures) = data else {
+            return Err(Error::invalid("data", "pictures", "data of another kind"));
+        };
+        laboratory.watch.begin(name);
+        let mut settings = PictureSettings { process, ..self.settings.clone() };
+        let duration = duration(laboratory, &settings, pictures, budget)?;
+        settings.train.num_steps = duration.steps;
+        let model = laboratory.model_on(name, Settings::Pictures(Box::new(settings)), data)?;
+        let model = model.pictures()?;
+        let evaluation = &self.settings.evaluation;
+        laboratory.watch.begin(&format!("judging {name}"));
+        if matches!(jurors, Jurors::NotYet) {
+            let trained = Jury::train(evaluation, pictures, &laboratory.device)?;
+            *jurors = trained.map_or(Jurors::Absent, |jury| Jurors::Present(Box::new(jury)));
+        }
+        let jury = match &*jurors {
+            Jurors::Present(jury) => Some(jury.as_ref()),
+            Jurors::NotYet | Jurors::Absent => None,
+        };
+        let outcome = PictureOutcome {
+            steps: duration.steps,
+            seconds: duration.seconds,
+            picture: picture.display().to_string(),
+            ..PictureOutcome::new(model, pictures, jury)?
+        };
+        let mosaic = completion_mosaic(model.process(), &pictures.test, evaluation)?;
+        save(&mosaic.draw(), &picture)?;
+        write_json(&path, &outcome)?;
+        Ok(outcome)
+    }
+}
+
+fn parse(name: &str) -> Result<PictureProcessName> {
+    PictureProcessName::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
+        let known: Vec<_> = PictureProcessName::ALL.iter().map(|model| model.name()).collect();
+        Error::refused(format!("there is no model `{name}` of pictures"))
+            .with_help(format!("known are: {}", known.join(", ")))
+    })
+}
+
+/// How long a model is trained: decided once and kept, so that an interrupted training goes on as
+/// it began.
+fn duration(
+    laboratory: &Laboratory<'_>,
+    settings: &PictureSettings,
+    data: &PictureData,
+    budget: Option<f64>,
+) -> Result<Duration> {
+    let path: PathBuf = laboratory.file(&format!("{}.plan.json", settings.process.name()));
+    if let Some(duration) = read_json(&path) {
+        return Ok(duration);
+    }
+    let (mut times, mut started) = (Vec::new(), Instant::now());
+    rehearse(settings, data, &laboratory.device, FIRST_STEPS + TIMED_STEPS, || {
+        times.push(started.elapsed().as_secs_f64());
+        started = Instant::now();
+    })?;
+    let mut times = times.split_off(usize::try_from(FIRST_STEPS).unwrap_or(0));
+    times.sort_by(f64::total_cmp);
+    let seconds_per_step = times[times.len() / 2];
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    let steps = match budget {
+        Some(budget) => ((budget / seconds_per_step) as u64).max(1),
+        None => settings.train.num_steps,
+    };
+    // What the steps take by themselves: the clock would count other people's work.
+    let duration = Duration { steps, seconds: steps as f64 * seconds_per_step };
+    write_json(&path, &duration)?;
+    Ok(duration)
+}
+
+impl Display for CompletionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&score_table(&self.outcomes))?;
+        if let Some(accuracy) = self.outcomes.iter().find_map(|o| o.classifier_accuracy) {
+            writeln!(f, "\nthe classifier is right on {:.1} %", 100.0 * accuracy)?;
+        }
+        for outcome in &self.outcomes {
+            write!(
+                f,
+                "\n{:<14} {:>6.0} s of training, {:>6} steps   {}",
+                outcome.model, outcome.seconds, outcome.steps, outcome.picture
+            )?;
+        }
+        writeln!(f)
+    }
+}

@@ -1,0 +1,163 @@
+//! Figure 1: all models on all built-in curves, one cell at a time, then tables and a picture.
+//!
+//! Every model is trained with every seed, then told 5, 15 and 30 elements of sets that it has not
+//! seen and asked about fresh ones. Results are in nats per element.
+
+mod cell;
+mod report;
+
+use image::RgbImage;
+
+pub use self::cell::{ContextScore, Figure1Cell};
+use self::cell::{DRAWN_SET, evaluation_stream, window};
+pub use self::report::{DatasetReport, Figure1Report, ModelReport};
+use super::{Findings, Laboratory};
+use crate::data::CurveFamily;
+use crate::figure::density::points;
+use crate::figure::heat_map::{HeatMap, Panel};
+use crate::figure::stack;
+use crate::files::{read_json, write_json};
+use crate::model::Settings;
+use crate::{Error, Result};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Figure1Experiment {
+    /// Built-in curves by name.
+    pub datasets: Vec<String>,
+    /// Names among [`MODELS`].
+    pub models: Vec<String>,
+    /// How many seeds.
+    pub seeds: usize,
+}
+
+/// The models of Figure 1.
+pub const MODELS: [&str; 8] = ["ebp-importance", "ebp-ade", "gp", "tp", "cnp", "np", "anp", "vip"];
+
+/// The datasets of Figure 1.
+pub const DATASETS: [&str; 4] = ["sines", "lines", "circle", "phase"];
+
+impl Default for Figure1Experiment {
+    /// All of it, three seeds.
+    fn default() -> Self {
+        Self {
+            datasets: DATASETS.map(String::from).to_vec(),
+            models: MODELS.map(String::from).to_vec(),
+            seeds: 3,
+        }
+    }
+}
+
+/// The settings of a model on a dataset: presets of the dataset for energy-based processes, presets
+/// `rival/…` for the others.
+fn settings(dataset: &str, model: &str, seed: u64) -> Result<Settings> {
+    let seed = format!("seed={seed}");
+    // A folder of 96 models has room for one checkpoint each.
+    let kept = "train.num_kept=1".to_owned();
+    match model {
+        "ebp-importance" => Settings::preset(dataset, &[seed, kept]),
+        "ebp-ade" => Settings::preset(&format!("{dataset}-ade"), &[seed, kept]),
+        rival => {
+            let source = format!("data.source={dataset}");
+            Settings::preset(&format!("rival/{rival}"), &[source, seed, kept])
+        }
+    }
+}
+
+impl Figure1Experiment {
+    /// Trains what is missing, and reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`Laboratory::model`]; [`Error::Refused`] if there is no such dataset or model.
+    pub fn run(&self, laboratory: &mut Laboratory<'_>) -> Result<Findings<Figure1Report>> {
+        let families = self
+            .datasets
+            .iter()
+            .map(|name| CurveFamily::parse(name))
+            .collect::<Result<Vec<_>>>()?;
+        if let Some(unknown) = self.models.iter().find(|name| !MODELS.contains(&name.as_str())) {
+            return Err(Error::refused(format!("there is no model `{unknown}`"))
+                .with_help(format!("known are: {}", MODELS.join(", "))));
+        }
+        let cells = self.cells(laboratory, &families)?;
+        let mut report = Figure1Report::new(&families, &self.models, &cells)?;
+        let picture = draw(&families, &self.models, &cells)?;
+        let path = laboratory.file("figure1.png");
+        report.picture = path.display().to_string();
+        Ok(Findings { report, pictures: vec![(path, picture)] })
+    }
+
+    /// Every cell, from its file or trained now.
+    fn cells(
+        &self,
+        laboratory: &mut Laboratory<'_>,
+        families: &[CurveFamily],
+    ) -> Result<Vec<Figure1Cell>> {
+        let total = families.len() * self.models.len() * self.seeds;
+        let mut cells = Vec::with_capacity(total);
+        for &family in families {
+            for model in &self.models {
+                for seed in 1..=self.seeds as u64 {
+                    let name = format!("{}-{model}-{seed}", family.name());
+                    let path = laboratory.file("results").join(format!("{name}.json"));
+                    if let Some(cell) = read_json(&path) {
+                        cells.push(cell);
+                        continue;
+                    }
+                    let number = cells.len() + 1;
+                    laboratory.watch.begin(&format!("{number} of {total}: {name}"));
+                    let settings = settings(family.name(), model, seed)?;
+                    let (trained, _) = laboratory.model(&format!("models/{name}"), settings)?;
+                    let seconds = trained.seconds().unwrap_or(0.0);
+                    let process = trained.curves()?;
+                    let cell = Figure1Cell::measure(process, family, model, seed, seconds)?;
+                    write_json(&path, &cell)?;
+                    let excess: Vec<_> =
+                        cell.scores.iter().map(|score| format!("{:.3}", score.excess)).collect();
+                    let excess = excess.join(" ");
+                    laboratory.watch.note(&format!("{name}: {seconds:.0} s, excess {excess}"));
+                    cells.push(cell);
+                }
+            }
+        }
+        Ok(cells)
+    }
+}
+
+/// A row of panels per dataset: the truth, then every model of seed 1.
+fn draw(families: &[CurveFamily], models: &[String], cells: &[Figure1Cell]) -> Result<RgbImage> {
+    let mut rows = Vec::new();
+    for family in families {
+        let window = window(*family);
+        let drawn = family.draw(evaluation_stream(), DRAWN_SET, 30)?;
+        let law = drawn.law;
+        let truth = window.panel("truth", points(&drawn.set), |t, x| law.log_density(t, x).exp());
+        // The truth is the brightest: a spike of a model must not darken the others.
+        let brightest = truth.values.iter().copied().fold(0.0, f64::max);
+        let num_columns = truth.num_columns;
+        let mut panels = vec![truth];
+        for model in models {
+            let is_it = |cell: &&Figure1Cell| {
+                cell.dataset == family.name() && cell.model == *model && cell.seed == 1
+            };
+            let found = cells.iter().find(is_it).and_then(|cell| cell.picture.clone());
+            let Some(values) = found else { continue };
+            panels.push(Panel { title: model.clone(), values, num_columns, points: Vec::new() });
+        }
+        let figure = HeatMap {
+            title: format!("{}: p(x | t, 30 elements)", family.name()),
+            panels_per_row: panels.len(),
+            panels,
+            x_range: window.locations,
+            y_range: window.values,
+            x_label: "t".into(),
+            y_label: "x".into(),
+            value_label: "density".into(),
+            brightest: Some(brightest),
+            scale: 1,
+        };
+        rows.push(figure.draw()?);
+    }
+    Ok(stack(&rows, 1))
+}

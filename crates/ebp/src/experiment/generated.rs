@@ -1,0 +1,164 @@
+//! How good generated and reconstructed clouds are.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::text::{cells, table};
+use crate::Result;
+use crate::metric::collection::{CollectionOptions, evaluate_on};
+use crate::metric::distance::{ArrangedCloud, ChamferConvention, GpuDistances, NearestNeighbours};
+use crate::model::Device;
+
+/// The radius of the ball of the divergence's grid.
+const GRID_RADIUS: f64 = 0.5;
+/// Clouds of PointFlow's data may stick out a little; they are not scaled.
+const SLACK: f64 = 1.1;
+
+/// The collection metrics by Chamfer distance, in the units of the data.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Generation {
+    /// 1-NN accuracy, ½ is ideal.
+    pub nna_cd: f64,
+    /// Half the width of its 95 % interval.
+    pub nna_cd_error: f64,
+    /// Coverage.
+    pub cov_cd: f64,
+    /// Half the width of its 95 % interval.
+    pub cov_cd_error: f64,
+    /// Minimum matching distance.
+    pub mmd_cd: f64,
+    /// Half the width of its 95 % interval.
+    pub mmd_cd_error: f64,
+    /// Jensen–Shannon divergence on the 28³ grid, `null` unless points have three coordinates.
+    pub jsd: Option<f64>,
+    /// What coordinates were multiplied by for the divergence, so that they fit its ball.
+    pub jsd_scale: f64,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GenerationRow {
+    /// Whose clouds.
+    pub name: String,
+    /// How good they are.
+    #[serde(flatten)]
+    pub scores: Generation,
+}
+
+impl Generation {
+    /// Compares clouds `[n, dim]` in the units of the data; at most `num_points` of each count.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a collection is empty or a cloud does
+    /// not fit.
+    pub fn measure(
+        samples: &[Vec<f32>],
+        references: &[Vec<f32>],
+        dim: usize,
+        num_points: usize,
+        device: &Device,
+    ) -> Result<Self> {
+        let norm = |p: &[f32]| p.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
+        let radius = references
+            .iter()
+            .flat_map(|cloud| cloud.chunks_exact(dim).map(norm))
+            .fold(0.0, f64::max);
+        let scale = if radius > SLACK * GRID_RADIUS { GRID_RADIUS / radius } else { 1.0 };
+        let arrange = |clouds: &[Vec<f32>]| -> Result<Vec<ArrangedCloud>> {
+            let clouds: Vec<_> =
+                clouds.par_iter().map(|cloud| arranged(cloud, dim, num_points, scale)).collect();
+            clouds.into_iter().collect()
+        };
+        let options = CollectionOptions { emd: None, cache: None, seed: 0 };
+        let (samples, references) = (arrange(samples)?, arrange(references)?);
+        let gpu = device.gpu().map(GpuDistances::new);
+        let found = evaluate_on(gpu, &samples, &references, &options, &mut |_| ())?;
+        let chamfer = found.chamfer;
+        // A Chamfer distance of squares in units that are 1/scale as long.
+        let back = 1.0 / (scale * scale);
+        let half = |low: f64, high: f64| 0.5 * (high - low);
+        let (nna, cov, mmd) =
+            (chamfer.one_nn_accuracy, chamfer.coverage, chamfer.matching_distance);
+        Ok(Self {
+            nna_cd: nna.value,
+            nna_cd_error: half(nna.low, nna.high),
+            cov_cd: cov.value,
+            cov_cd_error: half(cov.low, cov.high),
+            mmd_cd: back * mmd.value,
+            mmd_cd_error: back * half(mmd.low, mmd.high),
+            jsd: found.divergence.map(|divergence| divergence.divergence.value),
+            jsd_scale: scale,
+        })
+    }
+}
+
+/// The columns of tables of generation metrics.
+pub(super) const GENERATION_HEAD: [&str; 5] =
+    ["", "1-NNA-CD %", "COV-CD %", "MMD-CD ×10³", "JSD ×10²"];
+
+/// A table of generation metrics.
+pub fn generation_table(rows: &[GenerationRow]) -> String {
+    let mut lines = vec![cells(GENERATION_HEAD)];
+    for GenerationRow { name, scores } in rows {
+        lines.push(vec![
+            name.clone(),
+            format!("{:.1} ± {:.1}", 100.0 * scores.nna_cd, 100.0 * scores.nna_cd_error),
+            format!("{:.1} ± {:.1}", 100.0 * scores.cov_cd, 100.0 * scores.cov_cd_error),
+            format!("{:.2} ± {:.2}", 1e3 * scores.mmd_cd, 1e3 * scores.mmd_cd_error),
+            scores.jsd.map_or("–".to_owned(), |jsd| format!("{:.2}", 100.0 * jsd)),
+        ]);
+    }
+    table(&lines)
+}
+
+/// The mean over pairs of clouds of the Chamfer distance, mean of squares.
+pub(super) fn chamfer(a: &[Vec<f32>], b: &[Vec<f32>], dim: usize) -> Result<f64> {
+    let distances: Vec<Result<f64>> = a
+        .par_iter()
+        .zip(b)
+        .map(|(a, b)| {
+            let (a, b) = (arranged(a, dim, usize::MAX, 1.0)?, arranged(b, dim, usize::MAX, 1.0)?);
+            let nearest = NearestNeighbours::between(&a, &b)?;
+            Ok(nearest.chamfer(ChamferConvention::MeanOfSquares))
+        })
+        .collect();
+    let count = distances.len().max(1) as f64;
+    let mut sum = 0.0;
+    for distance in distances {
+        sum += distance?;
+    }
+    Ok(sum / count)
+}
+
+/// The Chamfer distance, mean of squares, from every cloud to the nearest of `others`, between the
+/// first `num_points` points of each.
+pub(super) fn nearest_distances(
+    clouds: &[Vec<f32>],
+    others: &[Vec<f32>],
+    dim: usize,
+    num_points: usize,
+) -> Result<Vec<f64>> {
+    let arrange = |clouds: &[Vec<f32>]| -> Result<Vec<ArrangedCloud>> {
+        clouds.iter().map(|cloud| arranged(cloud, dim, num_points, 1.0)).collect()
+    };
+    let (clouds, others) = (arrange(clouds)?, arrange(others)?);
+    let nearest: Vec<Result<f64>> = clouds
+        .par_iter()
+        .map(|cloud| {
+            let mut least = f64::INFINITY;
+            for other in &others {
+                let found = NearestNeighbours::between(cloud, other)?;
+                least = least.min(found.chamfer(ChamferConvention::MeanOfSquares));
+            }
+            Ok(least)
+        })
+        .collect();
+    nearest.into_iter().collect()
+}
+
+fn arranged(cloud: &[f32], dim: usize, num_points: usize, scale: f64) -> Result<ArrangedCloud> {
+    let length = cloud.len().min(num_points.saturating_mul(dim));
+    let points: Vec<f64> = cloud[..length].iter().map(|&x| scale * f64::from(x)).collect();
+    ArrangedCloud::new(dim, &points)
+}

@@ -1,0 +1,126 @@
+//! Pictures to learn from, to choose by and to judge with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::PictureDataSettings;
+use crate::data::digits::draw_digits;
+use crate::data::image::{
+    Crop, ImageOptions, Images, parse_idx_images, parse_idx_labels, read_images,
+};
+use crate::{Error, Result};
+
+/// Pictures held out of the training ones, to look at on the way.
+const NUM_VALIDATION: usize = 200;
+/// Seed of drawn digits: the data are the same whatever the seed of the run.
+const DIGITS_SEED: u64 = 0;
+
+/// Pictures of one size.
+#[derive(Clone, Debug)]
+pub struct PictureData {
+    pub(crate) training: Arc<Images>,
+    pub(crate) training_labels: Option<Vec<u32>>,
+    pub(crate) validation: Images,
+    pub(crate) test: Images,
+    pub(crate) test_labels: Option<Vec<u32>>,
+}
+
+/// Pictures, and what they show if that is known.
+type Labelled = (Images, Option<Vec<u32>>);
+
+impl PictureData {
+    /// Reads or draws what the settings say.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are no such pictures or too few; otherwise what the file is wrong
+    /// about.
+    pub fn load(settings: &PictureDataSettings) -> Result<Self> {
+        let ((training, training_labels), (test, test_labels)) = Self::read(settings)?;
+        let count = training.len();
+        let num_validation = NUM_VALIDATION.min(count / 10);
+        if count < 10 || test.is_empty() {
+            return Err(Error::refused(format!(
+                "`{}` has too few pictures to learn from and to hold some out: {count}",
+                settings.source
+            ))
+            .with_help("a few thousand are a good beginning"));
+        }
+        let most = match settings.num_training {
+            0 => count - num_validation,
+            most => most.min(count - num_validation),
+        };
+        Ok(Self {
+            validation: part(&training, count - num_validation..count)?,
+            training_labels: training_labels.map(|labels| labels[..most].to_vec()),
+            training: Arc::new(part(&training, 0..most)?),
+            test,
+            test_labels,
+        })
+    }
+
+    fn read(settings: &PictureDataSettings) -> Result<(Labelled, Labelled)> {
+        let source = &settings.source;
+        if source == "digits" {
+            let (count, num_test) = (settings.num_training + NUM_VALIDATION, settings.num_test);
+            let (test, test_labels) = draw_digits(settings.side, 0, num_test, DIGITS_SEED)?;
+            let (training, labels) =
+                draw_digits(settings.side, num_test as u64, count, DIGITS_SEED)?;
+            return Ok(((training, Some(labels)), (test, Some(test_labels))));
+        }
+        let path = Path::new(source);
+        if !path.exists() {
+            return Err(Error::refused(format!("there are no pictures in `{source}`")).with_help(
+                "`digits` are drawn by the program; or give a folder or zip of pictures, or \
+                        MNIST's folder, with `--data PATH`",
+            ));
+        }
+        if let Some(training) = idx_file(path, "train-images") {
+            let test = idx_file(path, "t10k-images").ok_or_else(|| missing(path, "t10k-images"))?;
+            let training = (read_idx(&training)?, read_labels(path, "train-labels")?);
+            return Ok((training, (read_idx(&test)?, read_labels(path, "t10k-labels")?)));
+        }
+        let options = ImageOptions {
+            crop: match settings.crop_share {
+                0.0 => Crop::Whole,
+                share => Crop::Share(share),
+            },
+            size: (settings.side > 0).then_some((settings.side, settings.side)),
+            is_grey: settings.is_grey,
+        };
+        let images = read_images(path, &options)?;
+        let num_test = settings.num_test.min(images.len() / 4);
+        let cut = images.len() - num_test;
+        let (training, test) = (part(&images, 0..cut)?, part(&images, cut..images.len())?);
+        Ok(((training, None), (test, None)))
+    }
+}
+
+/// A run of pictures.
+fn part(images: &Images, range: std::ops::Range<usize>) -> Result<Images> {
+    let size = images.width * images.height * images.channels;
+    let pixels = images.pixels[range.start * size..range.end * size].to_vec();
+    let names = images.names[range].to_vec();
+    Images::new(images.width, images.height, images.channels, pixels, names)
+}
+
+/// The file of MNIST's folder whose name begins so, packed or not.
+fn idx_file(folder: &Path, stem: &str) -> Option<PathBuf> {
+    let endings = ["-idx3-ubyte.gz", "-idx3-ubyte", "-idx1-ubyte.gz", "-idx1-ubyte"];
+    endings.iter().map(|ending| folder.join(format!("{stem}{ending}"))).find(|path| path.is_file())
+}
+
+fn missing(folder: &Path, stem: &str) -> Error {
+    Error::refused(format!("`{}` has no {stem}-idx3-ubyte.gz", folder.display()))
+}
+
+fn read_idx(path: &Path) -> Result<Images> {
+    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    parse_idx_images(&bytes, &path.display().to_string())
+}
+
+fn read_labels(folder: &Path, stem: &str) -> Result<Option<Vec<u32>>> {
+    let Some(path) = idx_file(folder, stem) else { return Ok(None) };
+    let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
+    Ok(Some(parse_idx_labels(&bytes, &path.display().to_string())?))
+}

@@ -1,0 +1,86 @@
+//! Completions by a process over a finite alphabet.
+
+use super::complete::{MAP_DRAWS, filled};
+use super::element::variances;
+use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
+use crate::process::{DiscreteProcess, Rendered, Rendering};
+use crate::rng::Stream;
+use crate::{Error, IndexedSet, Result};
+
+pub(super) fn complete(
+    process: &DiscreteProcess,
+    given: &GivenPicture,
+    options: &CompleteOptions,
+) -> Result<Completions> {
+    if matches!(options.draw, PixelDraw::Langevin(_)) {
+        let message =
+            "`--langevin` is for models over (x, t); this one knows the law of every level exactly";
+        let help = "`--grain` draws every pixel from its exact law";
+        return Err(Error::refused(message).with_help(help));
+    }
+    let channels = given.channels;
+    let context = given.context()?;
+    let missing = given.missing();
+    let locations = given.locations(&missing)?;
+    let (count, stream) = (options.count, options.stream);
+    let predictive = process.predict(&context)?;
+    let values = match options.draw {
+        PixelDraw::Rounds(rounds) => {
+            let mut values = Vec::new();
+            for number in 0..count as u64 {
+                let stream = stream.child(1).child(number);
+                values.extend(in_rounds(process, given, &missing, rounds, stream)?);
+            }
+            values
+        }
+        draw => {
+            let rendering =
+                if draw == PixelDraw::Grain { Rendering::Draw } else { Rendering::Mean };
+            predictive.render(&locations, count, rendering, stream.child(0))?.values
+        }
+    };
+    let pictures = values
+        .chunks_exact(missing.len() * channels)
+        .map(|values| filled(&given.levels, &given.mask, channels, values))
+        .collect();
+    let maps = predictive.render(&locations, MAP_DRAWS, Rendering::Draw, stream.child(2))?;
+    let (variances, energies) = spread(&maps, missing.len(), channels);
+    Ok(Completions { pictures, variances, energies })
+}
+
+/// Draws the missing pixels in portions of random places, each given those before it.
+fn in_rounds(
+    process: &DiscreteProcess,
+    given: &GivenPicture,
+    missing: &[usize],
+    rounds: usize,
+    stream: Stream,
+) -> Result<Vec<f64>> {
+    let channels = given.channels;
+    let order = stream.child(0).permutation(missing.len());
+    let known = given.context()?;
+    let (mut locations, mut values) = (known.locations().to_vec(), known.values().to_vec());
+    let mut found = vec![0.0; missing.len() * channels];
+    for (round, portion) in order.chunks(missing.len().div_ceil(rounds)).enumerate() {
+        let context = IndexedSet::new(2, channels, locations.clone(), values.clone())?;
+        let places: Vec<usize> = portion.iter().map(|&index| missing[index]).collect();
+        let asked = given.locations(&places)?;
+        let stream = stream.child(1 + round as u64);
+        let drawn = process.predict(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
+        for (&index, value) in portion.iter().zip(drawn.chunks_exact(channels)) {
+            found[index * channels..][..channels].copy_from_slice(value);
+        }
+        locations.extend(asked);
+        values.extend(drawn);
+    }
+    Ok(found)
+}
+
+/// Variance over draws and mean −log p of every missing pixel.
+fn spread(maps: &Rendered, missing: usize, channels: usize) -> (Vec<f64>, Vec<f64>) {
+    let draws = (maps.log_mass.len() / missing.max(1)) as f64;
+    let energies = (0..missing)
+        .map(|pixel| -maps.log_mass.iter().skip(pixel).step_by(missing).sum::<f64>() / draws)
+        .collect();
+    (variances(&maps.values, missing, channels), energies)
+}

@@ -1,0 +1,250 @@
+//! Models of pictures: sets of pixels, some of which are given.
+//!
+//! The path: [`PictureSettings`] → [`PictureData`] → `learn` → [`PictureModel`], which fills in what
+//! is missing.
+
+mod complete;
+mod data;
+mod element;
+mod exact;
+mod given;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use self::complete::filled;
+pub use self::complete::{CompleteOptions, Completions, PixelDraw};
+pub use self::data::PictureData;
+pub use self::given::{GivenPicture, MaskOptions};
+pub use self::settings::{
+    FigureColumns, PictureDataSettings, PictureEvaluation, PictureProcessName, PictureSettings,
+};
+use super::{Device, Lesson};
+use crate::checkpoint::Checkpoint;
+use crate::data::image::{Images, KnownPart};
+use crate::metric::completion::{CompletionTask, judge_completions};
+use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
+use crate::process::{
+    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess,
+    Learner, SamplerKind,
+};
+use crate::rng::Stream;
+use crate::tensor::Tensors;
+use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
+use crate::{Error, Result};
+
+/// Pictures and draws of a quick look on the way.
+const LOOK_PICTURES: usize = 16;
+const LOOK_DRAWS: usize = 8;
+
+/// A process that learns pictures and can be asked about them.
+trait PictureProcess: Learner + LatentProcess {}
+
+impl<P: Learner + LatentProcess> PictureProcess for P {}
+
+/// The size of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PictureSize {
+    /// Columns.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// 1 or 3.
+    pub channels: usize,
+}
+
+impl PictureSize {
+    fn of(images: &Images) -> Self {
+        Self { width: images.width, height: images.height, channels: images.channels }
+    }
+
+    /// For the checkpoints.
+    fn numbers(self) -> BTreeMap<String, Vec<f64>> {
+        let numbers = [self.width, self.height, self.channels].map(|number| number as f64);
+        BTreeMap::from([("picture_size".to_owned(), numbers.to_vec())])
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they were counts")]
+    fn from_numbers(numbers: &BTreeMap<String, Vec<f64>>) -> Result<Self> {
+        match numbers.get("picture_size").map(Vec::as_slice) {
+            Some(&[width, height, channels]) => Ok(Self {
+                width: width as usize,
+                height: height as usize,
+                channels: channels as usize,
+            }),
+            _ => Err(Error::failed("the model lacks the size of its pictures")),
+        }
+    }
+}
+
+/// A trained model of pictures.
+#[derive(Debug)]
+pub struct PictureModel {
+    settings: PictureSettings,
+    process: Trained,
+    size: PictureSize,
+}
+
+/// The process, predicting with its averages.
+#[derive(Debug)]
+enum Trained {
+    /// Over a finite alphabet.
+    Exact(Box<DiscreteProcess>),
+    /// With a network over (x, t).
+    Element(Box<EnergyBasedProcess>),
+    Rival(Box<NeuralProcess>),
+}
+
+impl Trained {
+    /// The untrained process that the settings describe.
+    fn new(settings: &PictureSettings, size: PictureSize, device: &Device) -> Result<Self> {
+        let (seed, backend) = (settings.seed, device.backend());
+        let kind = match settings.process {
+            PictureProcessName::Exact => {
+                let mut config = settings.model.clone();
+                config.grid = Grid::new(size.width, size.height)?;
+                config.channels = size.channels;
+                let process = DiscreteProcess::new(config, seed, backend)?;
+                return Ok(Self::Exact(Box::new(process)));
+            }
+            PictureProcessName::Importance | PictureProcessName::Ade => {
+                let config = EnergyBasedConfig {
+                    location_dim: 2,
+                    value_dim: size.channels,
+                    // The nodes of the quadrature are then the middles of the 256 levels.
+                    value_domain: (-1.0, 1.0),
+                    estimator: match settings.process {
+                        PictureProcessName::Ade => Estimator::Ade,
+                        _ => Estimator::Importance,
+                    },
+                    ..settings.element_model.clone()
+                };
+                let process = EnergyBasedProcess::new(config, seed, backend)?;
+                return Ok(Self::Element(Box::new(process)));
+            }
+            PictureProcessName::Cnp => NeuralProcessConfig::conditional(),
+            PictureProcessName::Np => NeuralProcessConfig::latent(),
+            PictureProcessName::Anp => NeuralProcessConfig::attentive(),
+        };
+        let config = settings.neural.config(kind, 2, size.channels);
+        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, backend)?)))
+    }
+
+    fn into_process(self) -> Box<dyn PictureProcess> {
+        match self {
+            Self::Exact(process) => process,
+            Self::Element(process) => process,
+            Self::Rival(process) => process,
+        }
+    }
+
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let learner: &mut dyn Learner = match self {
+            Self::Exact(process) => process.as_mut(),
+            Self::Element(process) => process.as_mut(),
+            Self::Rival(process) => process.as_mut(),
+        };
+        learner.restore(state)?;
+        learner.use_average()
+    }
+}
+
+/// The untrained process with its pictures.
+fn training(
+    settings: &PictureSettings,
+    data: &PictureData,
+    device: &Device,
+) -> Result<Pictures<dyn PictureProcess>> {
+    let process = Trained::new(settings, PictureSize::of(&data.training), device)?.into_process();
+    // Blocks of an LSTM are rows where all unknown pixels are asked for, in their order.
+    let draws_rows = settings.process == PictureProcessName::Ade
+        && settings.element_model.sampler.kind == SamplerKind::Block;
+    let max_target = match settings.process {
+        PictureProcessName::Exact => settings.tasks.max_target,
+        _ if draws_rows => settings.tasks.max_target,
+        _ => settings.max_target,
+    };
+    let tasks = PictureTaskConfig { max_target, ..settings.tasks };
+    Pictures::new(process, Arc::clone(&data.training), tasks)
+}
+
+/// Trains the process that the settings describe.
+pub(super) fn learn(
+    settings: &PictureSettings,
+    data: &PictureData,
+    lesson: Lesson<'_>,
+) -> Result<Finished> {
+    let mut model = training(settings, data, &lesson.device)?;
+    let count = data.training.width * data.training.height / 8;
+    let look = move |model: &mut Pictures<dyn PictureProcess>, _: &Step| {
+        let process = model.process_mut();
+        process.use_average()?;
+        let task = CompletionTask {
+            images: &data.validation,
+            num_pictures: LOOK_PICTURES,
+            part: KnownPart::Random(count),
+            num_draws: LOOK_DRAWS,
+            stream: Stream::new(0, "evaluation on the way"),
+        };
+        let found = judge_completions(&*process, &task, None);
+        process.use_parameters()?;
+        Ok(vec![("held_out_bits".to_owned(), found?.bits.mean)])
+    };
+    let evaluation = Evaluation::new(settings.evaluation.every, look)?;
+    lesson.run(&mut model, evaluation, PictureSize::of(&data.training).numbers())
+}
+
+/// Takes `count` steps of an untrained process and calls `lap` after each, to know how long they take.
+pub(crate) fn rehearse(
+    settings: &PictureSettings,
+    data: &PictureData,
+    device: &Device,
+    count: u64,
+    mut lap: impl FnMut(),
+) -> Result<()> {
+    let mut model = training(settings, data, device)?;
+    for number in 0..count {
+        model.step(&Step {
+            number,
+            num_steps: count,
+            stream: Stream::new(settings.seed, "timing").child(number),
+            learning_rate_factor: 1.0,
+        })?;
+        lap();
+    }
+    Ok(())
+}
+
+impl PictureModel {
+    /// The model that a checkpoint holds.
+    pub(super) fn restore(
+        settings: &PictureSettings,
+        checkpoint: &Checkpoint,
+        device: &Device,
+    ) -> Result<Self> {
+        let size = PictureSize::from_numbers(&checkpoint.meta.numbers)?;
+        let mut process = Trained::new(settings, size, device)?;
+        process.restore(&checkpoint.model_state()?)?;
+        Ok(Self { settings: settings.clone(), process, size })
+    }
+
+    /// The settings it was trained with.
+    pub fn settings(&self) -> &PictureSettings {
+        &self.settings
+    }
+
+    /// The size of the pictures it knows.
+    pub fn size(&self) -> PictureSize {
+        self.size
+    }
+
+    /// The process by itself.
+    pub fn process(&self) -> &dyn LatentProcess {
+        match &self.process {
+            Trained::Exact(process) => process.as_ref(),
+            Trained::Element(process) => process.as_ref(),
+            Trained::Rival(process) => process.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! New sets from a model.
+
+use super::{Kind, Model, PriorKind};
+use crate::Result;
+use crate::process::{DrawReport, DrawSettings};
+use crate::rng::Stream;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct SampleOptions {
+    /// How many sets.
+    pub count: usize,
+    /// Elements of each.
+    pub num_points: usize,
+    /// The law of θ.
+    pub prior: PriorKind,
+    /// θ of every set, `[sets, k]`, in place of `count` draws from the law.
+    pub theta: Option<Vec<f32>>,
+    /// How points are drawn, once θ is known.
+    pub draw: DrawSettings,
+    /// All randomness.
+    pub stream: Stream,
+}
+
+impl Default for SampleOptions {
+    /// 16 sets of 2048 points, θ from kernels around the codes of the training sets.
+    fn default() -> Self {
+        Self {
+            count: 16,
+            num_points: 2048,
+            prior: PriorKind::Kernel,
+            theta: None,
+            draw: DrawSettings::default(),
+            stream: Stream::new(0, "sample"),
+        }
+    }
+}
+
+/// New sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// Each `[num_points, d]`, in the units of the data.
+    pub sets: Vec<Vec<f32>>,
+    /// d.
+    pub dim: usize,
+    /// Where θ came from.
+    pub prior: &'static str,
+    /// How well points were drawn; nothing of models without a latent.
+    pub report: DrawReport,
+}
+
+impl Model {
+    /// New sets from a model of clouds or an energy of whole sets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`](crate::Error::Refused) if it is a model of another kind, otherwise as
+    /// [`CloudModel::prior`](super::CloudModel::prior) and
+    /// [`CloudModel::draw`](super::CloudModel::draw).
+    pub fn sample(&self, options: &SampleOptions) -> Result<Samples> {
+        self.sample_watched(options, &mut |_| {})
+    }
+
+    /// The same; `watch` is told how many sets are done.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample).
+    pub fn sample_watched(
+        &self,
+        options: &SampleOptions,
+        watch: &mut dyn FnMut(usize),
+    ) -> Result<Samples> {
+        let &SampleOptions { count, num_points, prior, draw, stream, .. } = options;
+        if let Kind::SetEnergies(model) = &self.kind {
+            let dim = model.dim();
+            let drawn = model.sample(count, num_points, stream)?;
+            let sets = drawn.chunks_exact(num_points * dim).map(<[f32]>::to_vec).collect();
+            return Ok(Samples { sets, dim, prior: "no latent", report: DrawReport::default() });
+        }
+        let model = self.clouds()?;
+        let (theta, prior) = match &options.theta {
+            Some(theta) => (theta.clone(), "given codes"),
+            None => (model.prior(prior)?.sample(count, stream.child(0))?, prior.name()),
+        };
+        let (sets, report) = model.draw(&theta, num_points, &draw, stream.child(1), watch)?;
+        Ok(Samples { sets, dim: model.dim(), prior, report })
+    }
+}

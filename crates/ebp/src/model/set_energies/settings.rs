@@ -1,0 +1,72 @@
+//! The settings of energies of whole sets.
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::SetEnergyConfig;
+use crate::train::TrainerConfig;
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SetEnergySettings {
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// How it is judged.
+    pub evaluation: SetEnergyEvaluation,
+    /// Where the sets come from.
+    pub data: SetEnergyDataSettings,
+    /// The energy and its sampler.
+    pub model: SetEnergyConfig,
+    /// The loop.
+    pub train: TrainerConfig,
+}
+
+/// How a model is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SetEnergyEvaluation {
+    /// Generated and held-out sets are compared, quickly, after so many steps.
+    pub every: u64,
+    /// Generated sets, and as many held-out ones.
+    pub num_sets: usize,
+    /// Langevin steps with falling noise after the trained sampler.
+    pub num_refining: usize,
+}
+
+impl Default for SetEnergyEvaluation {
+    fn default() -> Self {
+        Self { every: 500, num_sets: 200, num_refining: 0 }
+    }
+}
+
+/// Where the sets come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SetEnergyDataSettings {
+    /// `sticks`, `rings`, a class of built-in shapes, or a file or folder of clouds.
+    pub source: String,
+    /// Sets per step.
+    pub num_sets: usize,
+    /// Elements of each set.
+    pub set_size: usize,
+    /// Clouds of a class or file that are learned from; the others are held out.
+    pub num_training: usize,
+}
+
+impl Default for SetEnergyDataSettings {
+    fn default() -> Self {
+        Self { source: "sticks".into(), num_sets: 32, set_size: 16, num_training: 500 }
+    }
+}
+
+impl Default for SetEnergySettings {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            evaluation: SetEnergyEvaluation::default(),
+            data: SetEnergyDataSettings::default(),
+            model: SetEnergyConfig::default(),
+            train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
+        }
+    }
+}

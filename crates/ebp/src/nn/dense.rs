@@ -1,0 +1,85 @@
+//! Stacks of linear layers, as networks of the primitive over rows.
+//!
+//! ```text
+//! y = W_L σ(… σ(W₁ x + b₁) …) + b_L
+//! ```
+
+use std::sync::Arc;
+
+use super::Initialiser;
+use crate::point::{Activation, ContextAt, MlpConfig, MlpShape};
+use crate::tape::{Group, Parameter, Points, Tape, Var};
+use crate::{Result, SetOffsets};
+
+/// A stack of linear layers.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    shape: Arc<MlpShape>,
+    parameters: Parameter,
+}
+
+/// Widths and starting values of a [`Dense`].
+#[derive(Clone, Copy, Debug)]
+pub struct DenseConfig<'a> {
+    /// Columns of x.
+    pub inputs: usize,
+    /// Widths between.
+    pub hidden: &'a [usize],
+    /// Columns of y.
+    pub outputs: usize,
+    /// σ.
+    pub activation: Activation,
+    /// The law of weights; biases start at zero.
+    pub weights: Initialiser,
+    /// What the last layer's weights are multiplied by at the start.
+    pub output_scale: f32,
+}
+
+impl Dense {
+    /// A stack called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a width is zero or the name taken.
+    pub fn new(group: &mut Group<'_>, name: &str, config: &DenseConfig<'_>) -> Result<Self> {
+        let shape = MlpShape::new(MlpConfig {
+            value_dim: config.inputs,
+            location_dim: 0,
+            context_dim: 0,
+            hidden_widths: config.hidden.to_vec(),
+            output_dim: config.outputs,
+            activation: config.activation,
+            context_at: ContextAt::FirstLayer,
+            activate_output: false,
+        })?;
+        let parameters = group.point_mlp(name, &shape)?;
+        let streams: Vec<_> =
+            (0..shape.layers().len()).map(|i| group.stream(&format!("{name}.{i}"))).collect();
+        let values = group.values_mut(&parameters);
+        for (index, (layer, stream)) in shape.layers().iter().zip(streams).enumerate() {
+            let drawn = config.weights.draw(&[layer.outputs, layer.inputs], stream)?;
+            let is_last = index + 1 == shape.layers().len();
+            let scale = if is_last { config.output_scale } else { 1.0 };
+            let places = values[layer.weight.clone()].iter_mut().zip(drawn);
+            places.for_each(|(weight, drawn)| *weight = scale * drawn);
+        }
+        Ok(Self { shape: Arc::new(shape), parameters })
+    }
+
+    /// y of every row.
+    ///
+    /// # Errors
+    ///
+    /// As every operation of the tape.
+    pub fn forward(&self, tape: &mut Tape, x: Var) -> Result<Var> {
+        let rows = tape.shape(x).0;
+        let points = Points {
+            shape: Arc::clone(&self.shape),
+            parameters: tape.parameter(&self.parameters)?,
+            elements: x,
+            context: None,
+            offsets: Arc::new(SetOffsets::uniform(1, rows)?),
+        };
+        tape.point_values(&points)
+    }
+}

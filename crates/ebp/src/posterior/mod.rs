@@ -1,0 +1,203 @@
+//! q(θ | set): elements to a vector, the vector to a diagonal Gaussian.
+//!
+//! ```text
+//! h = [pool(elements), log n],    (μ, log σ) = ρ(h),    nothing known: μ = 0, σ = 1
+//! ```
+//!
+//! `deep_sets` pools a network over elements, `table` sums a vector per place of a grid; `codes` is
+//! a second level of the latent, given θ. Nothing here knows the order of the elements.
+
+mod codes;
+mod deep_sets;
+mod table;
+
+use std::sync::Arc;
+
+use crate::batch::SetBatch;
+use crate::nn::{Dense, DenseConfig, Initialiser};
+use crate::process::one::{EnergyBasedConfig, PosteriorForm, Space};
+use crate::tape::{Array, Device, Gaussian, Group, Tape, Var};
+use crate::{Result, SetOffsets};
+
+pub(crate) use self::codes::LocalPosterior;
+use self::deep_sets::DeepSets;
+use self::table::Table;
+
+/// log σ is never larger.
+const MOST_LOG_STD_DEV: f32 = 2.0;
+/// Subtracted from log n, so that the usual sizes are of the order of one.
+const USUAL_LOG_SIZE: f32 = 4.0;
+
+/// q(θ | set).
+#[derive(Clone, Debug)]
+pub(crate) struct Posterior {
+    elements: Elements,
+    head: Dense,
+    latent_dim: usize,
+    num_pooled: usize,
+    sees_size: bool,
+    first_log_std_dev: f64,
+    least_log_std_dev: f32,
+}
+
+#[derive(Clone, Debug)]
+enum Elements {
+    DeepSets(DeepSets),
+    Table(Table),
+}
+
+/// Sets as the posterior reads them, on the host.
+#[derive(Clone, Debug)]
+pub(crate) struct PosteriorRows {
+    pub(crate) rows: Vec<f32>,
+    pub(crate) columns: usize,
+    pub(crate) offsets: SetOffsets,
+    /// log n of every set.
+    pub(crate) sizes: Vec<f32>,
+    /// 1 for sets with elements, 0 for the others.
+    pub(crate) is_told: Vec<f32>,
+}
+
+/// The same on a device.
+#[derive(Clone, Debug)]
+pub(crate) struct PosteriorArrays {
+    rows: Array,
+    columns: usize,
+    offsets: Arc<SetOffsets>,
+    sizes: Array,
+    is_told: Array,
+    /// Whether no set is empty.
+    are_all_told: bool,
+}
+
+impl PosteriorRows {
+    /// Sets as rows of elements; a set without elements has one that nobody looks at.
+    pub(crate) fn new(rows: Vec<f32>, sizes: &[usize], columns: usize) -> Result<Self> {
+        Ok(Self {
+            rows,
+            columns,
+            offsets: SetOffsets::from_sizes(sizes.iter().map(|&size| size.max(1)))?,
+            sizes: sizes.iter().map(|&size| (size.max(1) as f32).ln() - USUAL_LOG_SIZE).collect(),
+            is_told: sizes.iter().map(|&size| f32::from(u8::from(size > 0))).collect(),
+        })
+    }
+
+    pub(crate) fn upload(self, device: &Device) -> Result<PosteriorArrays> {
+        Ok(PosteriorArrays {
+            are_all_told: self.is_told.iter().all(|&told| told > 0.0),
+            rows: device.upload(self.rows)?,
+            columns: self.columns,
+            offsets: Arc::new(self.offsets),
+            sizes: device.upload(self.sizes)?,
+            is_told: device.upload(self.is_told)?,
+        })
+    }
+}
+
+impl PosteriorArrays {
+    fn num_sets(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// 1 or 0 for every set, `[sets, 1]`.
+    fn told(&self, tape: &mut Tape) -> Result<Var> {
+        tape.constant(self.is_told.clone(), (self.num_sets(), 1))
+    }
+}
+
+/// What the posterior found in sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// The pooled features, before the activation, `[sets, width]`: a representation of the set.
+    pub(crate) features: Var,
+    /// What the head read, 0 for empty sets, `[sets, num_pooled]`.
+    pub(crate) pooled: Var,
+    /// q(θ | set).
+    pub(crate) law: Gaussian,
+}
+
+impl Posterior {
+    pub(crate) fn new(
+        config: &EnergyBasedConfig,
+        space: &Space,
+        group: &mut Group<'_>,
+    ) -> Result<Self> {
+        let elements = match (config.posterior, space.grid) {
+            (PosteriorForm::Table, Some(grid)) => {
+                Elements::Table(Table::new(config, space, grid, group)?)
+            }
+            _ => Elements::DeepSets(DeepSets::new(config, space, group)?),
+        };
+        let width = match &elements {
+            Elements::Table(table) => table.width(),
+            Elements::DeepSets(network) => network.width(),
+        };
+        let num_pooled = width + usize::from(config.sees_size);
+        let head = DenseConfig {
+            inputs: num_pooled,
+            hidden: &config.head_widths,
+            outputs: 2 * config.latent_dim,
+            activation: config.head_activation,
+            weights: Initialiser::FanIn,
+            output_scale: 1.0,
+        };
+        Ok(Self {
+            elements,
+            head: Dense::new(group, "head", &head)?,
+            latent_dim: config.latent_dim,
+            num_pooled,
+            sees_size: config.sees_size,
+            first_log_std_dev: config.first_log_std_dev,
+            least_log_std_dev: config.least_log_std_dev,
+        })
+    }
+
+    /// Numbers of [`Reading::pooled`].
+    pub(crate) fn num_pooled(&self) -> usize {
+        self.num_pooled
+    }
+
+    /// Sets as rows.
+    pub(crate) fn rows(&self, sets: &SetBatch) -> Result<PosteriorRows> {
+        match &self.elements {
+            Elements::Table(table) => table.rows(sets),
+            Elements::DeepSets(network) => network.rows(sets),
+        }
+    }
+
+    /// q(θ | set) of every set.
+    pub(crate) fn read(&self, tape: &mut Tape, sets: &PosteriorArrays) -> Result<Reading> {
+        let count = sets.num_sets();
+        let rows =
+            tape.constant(sets.rows.clone(), (sets.rows.len() / sets.columns, sets.columns))?;
+        let (features, active) = match &self.elements {
+            Elements::Table(table) => table.read(tape, rows)?,
+            Elements::DeepSets(network) => network.read(tape, rows, &sets.offsets)?,
+        };
+        let mut pooled = active;
+        if self.sees_size {
+            let sizes = tape.constant(sets.sizes.clone(), (count, 1))?;
+            pooled = tape.concat(&[active, sizes])?;
+        }
+        let out = self.head.forward(tape, pooled)?;
+        let k = self.latent_dim;
+        let mut mean = tape.columns(out, 0, k)?;
+        let mut log_std_dev = tape.columns(out, k, k)?;
+        if self.first_log_std_dev != 0.0 {
+            log_std_dev = tape.affine(log_std_dev, 1.0, self.first_log_std_dev)?;
+        }
+        if !sets.are_all_told {
+            let told = sets.told(tape)?;
+            (mean, log_std_dev) = (tape.multiply(mean, told)?, tape.multiply(log_std_dev, told)?);
+            pooled = tape.multiply(pooled, told)?;
+        }
+        // A spike or a plain would stop all learning.
+        let log_std_dev = tape.clamp(log_std_dev, self.least_log_std_dev, MOST_LOG_STD_DEV)?;
+        Ok(Reading { features, pooled, law: Gaussian { mean, log_std_dev } })
+    }
+}
+
+/// σ of the second level: the same limits.
+pub(super) fn clamp_log_std_dev(tape: &mut Tape, log_std_dev: Var, least: f32) -> Result<Var> {
+    tape.clamp(log_std_dev, least, MOST_LOG_STD_DEV)
+}

@@ -1,0 +1,414 @@
+//! What a training step reads, made ahead on another thread and brought to the device.
+//!
+//! A batch is a function of the sets, the step's number and its stream; it knows no parameter.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::config::{EnergyBasedConfig, Space, TrainingMode};
+use super::points::{self, PointPlan, PreparedPoints};
+use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
+use crate::batch::{SetBatch, TaskBatch};
+use crate::energy::{Looks, Observed, SymbolRows, known_places, push_features};
+use crate::nn::Step;
+use crate::partition::{
+    CandidateArrays, CandidateRows, Estimator, NoisyArrays, NoisyRows, Targets, WriteTargets,
+};
+use crate::posterior::{PosteriorArrays, PosteriorRows};
+use crate::rng::Stream;
+use crate::tape::{Array, Choice, Device, DrawDomain, Tape};
+use crate::{Result, SetOffsets};
+
+/// Makes what steps read. It shares no numbers with the process that learns.
+#[derive(Clone, Debug)]
+pub struct BatchMaker {
+    config: EnergyBasedConfig,
+    space: Space,
+    device: Device,
+    parts: Parts,
+}
+
+/// What a step reads, on its device.
+#[derive(Debug)]
+pub struct Batch {
+    pub(super) all: PosteriorArrays,
+    /// `None` where nothing is given beforehand.
+    pub(super) context: Option<PosteriorArrays>,
+    pub(super) targets: TargetArrays,
+    pub(super) candidates: Option<CandidateArrays>,
+    pub(super) noisy: Option<NoisyArrays>,
+    /// 1/(sets · n) of every set, n counting all its targets.
+    pub(super) kl_weights: Array,
+}
+
+/// The elements whose likelihood is taken.
+#[derive(Debug)]
+pub(super) struct TargetArrays {
+    values: Array,
+    dims: usize,
+    /// Numbers of the locations that are no function of parameters.
+    features: Option<(Array, usize)>,
+    pub(super) offsets: Arc<SetOffsets>,
+    base: f64,
+    pub(super) symbols: Option<SymbolRows>,
+    pub(super) picture: Option<PictureTargets>,
+}
+
+/// What targets of pictures see.
+#[derive(Debug)]
+pub(super) struct PictureTargets {
+    /// set · places + place of every target.
+    pub(super) rows: Arc<Choice>,
+    pub(super) looks: Option<Looks>,
+    /// 1 for sets whose context targets may see, `[sets]`.
+    pub(super) is_seen: Array,
+}
+
+impl WriteTargets for TargetArrays {
+    /// On a tape, without what is computed from parameters.
+    fn write(&self, tape: &mut Tape) -> Result<Targets> {
+        let n = self.offsets.num_elements();
+        let values = tape.constant(self.values.clone(), (n, self.dims))?;
+        let features = match &self.features {
+            Some((features, width)) => Some(tape.constant(features.clone(), (n, *width))?),
+            None => None,
+        };
+        let elements = match features {
+            Some(features) => tape.concat(&[values, features])?,
+            None => values,
+        };
+        let offsets = Arc::clone(&self.offsets);
+        Ok(Targets { values, features, elements, offsets, base: self.base })
+    }
+}
+
+/// How a batch is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) jitter: f32,
+    pub(super) is_training: bool,
+    pub(super) num_candidates: usize,
+}
+
+/// One set with locations, prepared on the host.
+struct PreparedSet {
+    values: Vec<f32>,
+    features: Vec<f32>,
+    places: Vec<usize>,
+    seen: Option<Observed>,
+    num_targets: usize,
+}
+
+impl EnergyBasedProcess {
+    /// Makes what steps of this process read.
+    pub fn batch_maker(&self) -> BatchMaker {
+        BatchMaker {
+            config: self.config.clone(),
+            space: self.space,
+            device: self.device.clone(),
+            parts: self.parts.clone(),
+        }
+    }
+}
+
+impl BatchMaker {
+    /// What the step reads of `tasks`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a set does not fit the process,
+    /// [`Error::Device`](crate::Error::Device) if the device fails.
+    pub fn prepare(&self, tasks: &TaskBatch, step: &Step) -> Result<Batch> {
+        #[expect(clippy::cast_possible_truncation, reason = "noise is f32")]
+        let share = step.cosine() as f32;
+        let (start, end) = (self.config.jitter, self.config.final_jitter);
+        let plan = Plan {
+            jitter: end + (start - end) * share,
+            is_training: true,
+            num_candidates: self.num_candidates(),
+        };
+        self.make(tasks, plan, step.stream.child(0))
+    }
+
+    /// Candidates of the batch; the sampler draws the others.
+    fn num_candidates(&self) -> usize {
+        let config = &self.config;
+        match config.estimator {
+            Estimator::Exact => 0,
+            estimator => {
+                let sampled = config.proposal.num_sampled(config.num_proposals, estimator);
+                config.num_proposals - sampled
+            }
+        }
+    }
+
+    pub(super) fn make(&self, tasks: &TaskBatch, plan: Plan, stream: Stream) -> Result<Batch> {
+        tasks.check(self.space.location_dim, self.space.value_dim)?;
+        if self.space.location_dim == 0 {
+            self.of_points(tasks, plan, stream)
+        } else {
+            self.of_elements(tasks, plan, stream)
+        }
+    }
+
+    fn posterior_rows(&self, sets: &SetBatch) -> Result<PosteriorArrays> {
+        self.parts.posterior.rows(sets)?.upload(&self.device)
+    }
+
+    /// The context, unless everything is explained from N(0, I).
+    fn given(&self, context: &SetBatch) -> Result<Option<PosteriorArrays>> {
+        match self.config.mode {
+            TrainingMode::FullSet => Ok(None),
+            TrainingMode::Predictive => self.posterior_rows(context).map(Some),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    fn kl_weights(&self, sizes: impl ExactSizeIterator<Item = usize>) -> Result<Array> {
+        let sets = sizes.len() as f64;
+        let weights = sizes.map(|n| (1.0 / (sets * n as f64)) as f32).collect();
+        self.device.upload(weights)
+    }
+
+    fn of_points(&self, tasks: &TaskBatch, plan: Plan, stream: Stream) -> Result<Batch> {
+        let (sets, dim) = (tasks.num_sets(), self.space.value_dim);
+        let is_whole = self.config.mode == TrainingMode::FullSet;
+        let joined = if is_whole { Some(tasks.context.union(&tasks.target)?) } else { None };
+        let target = joined.as_ref().unwrap_or(&tasks.target);
+        let point_plan = PointPlan {
+            jitter: plan.jitter,
+            is_training: plan.is_training,
+            num_candidates: plan.num_candidates,
+        };
+        let settings = (&self.config, &self.space);
+        let prepared: Vec<PreparedPoints> = (0..sets)
+            .into_par_iter()
+            .map_init(points::Memory::default, |memory, set| {
+                let context = if is_whole { &[][..] } else { tasks.context.values(set) };
+                let stream = stream.child(set as u64);
+                points::prepare(settings, (context, target.values(set)), point_plan, stream, memory)
+            })
+            .collect();
+        let sizes = prepared.iter().map(|set| set.all.len() / dim).collect::<Vec<_>>();
+        let all = concat(&prepared, |set| &set.all);
+        let all = PosteriorRows::new(all, &sizes, dim)?.upload(&self.device)?;
+        let context = if is_whole {
+            None
+        } else {
+            let mut context = SetBatch::new(0, dim);
+            prepared.iter().try_for_each(|set| context.push(&[], &set.context))?;
+            Some(self.posterior_rows(&context)?)
+        };
+        let sizes = prepared.iter().map(|set| set.target.len() / dim);
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        let values = concat(&prepared, |set| &set.target);
+        let candidates = if plan.num_candidates > 0 {
+            let rows = CandidateRows {
+                values: concat(&prepared, |set| &set.candidates),
+                log_weights: concat(&prepared, |set| &set.log_weights),
+                is_near: prepared
+                    .iter()
+                    .flat_map(|set| set.is_near.iter().map(|&near| f32::from(u8::from(near))))
+                    .collect(),
+                count: plan.num_candidates,
+            };
+            Some(rows.upload(&self.device)?)
+        } else {
+            None
+        };
+        // A network over all symbols must read something.
+        let ones = vec![1.0; offsets.num_elements()];
+        let features = (self.config.estimator == Estimator::Exact).then_some((ones, 1));
+        let kl_weights = self.kl_weights((0..sets).map(|set| target.size(set)))?;
+        let noisy = self.noisy(&values, stream)?;
+        let targets = self.targets(values, features, offsets, None)?;
+        Ok(Batch { all, context, targets, candidates, noisy, kl_weights })
+    }
+
+    fn of_elements(&self, tasks: &TaskBatch, plan: Plan, stream: Stream) -> Result<Batch> {
+        let sets = tasks.num_sets();
+        let union = tasks.context.union(&tasks.target)?;
+        let target = match self.config.mode {
+            TrainingMode::FullSet => &union,
+            TrainingMode::Predictive => &tasks.target,
+        };
+        let choice = stream.child(1);
+        let prepared = (0..sets)
+            .into_par_iter()
+            .map(|set| {
+                let stream = choice.child(set as u64);
+                self.prepare_set((&tasks.context, target), set, plan, stream)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let sizes = prepared.iter().map(|set| set.values.len() / self.space.value_dim);
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        let values = concat(&prepared, |set| &set.values);
+        let features = concat(&prepared, |set| &set.features);
+        let width = features.len() / offsets.num_elements();
+        let picture = match &self.parts.picture {
+            Some(picture) => Some(self.picture_targets(picture, &prepared)?),
+            None => None,
+        };
+        let candidates = if plan.num_candidates > 0 {
+            let settings = (&self.config, &self.space);
+            let stream = stream.child(2);
+            let rows = CandidateRows::for_elements(
+                settings.0,
+                settings.1,
+                &values,
+                plan.num_candidates,
+                stream,
+            );
+            Some(rows.upload(&self.device)?)
+        } else {
+            None
+        };
+        let noisy = self.noisy(&values, stream)?;
+        let kl_weights = self.kl_weights(
+            prepared.iter().map(|set| set.num_targets).collect::<Vec<_>>().into_iter(),
+        )?;
+        Ok(Batch {
+            all: self.posterior_rows(&union)?,
+            context: self.given(&tasks.context)?,
+            targets: self.targets(values, Some((features, width)), offsets, picture)?,
+            candidates,
+            noisy,
+            kl_weights,
+        })
+    }
+
+    fn noisy(&self, values: &[f32], stream: Stream) -> Result<Option<NoisyArrays>> {
+        if self.config.estimator != Estimator::ScoreMatching {
+            return Ok(None);
+        }
+        let dims = self.space.value_dim;
+        let rows = NoisyRows::new(&self.config, values, dims, stream.child(3));
+        rows.upload(&self.device).map(Some)
+    }
+
+    /// A random part of a set's targets, and what they see of its context.
+    fn prepare_set(
+        &self,
+        (context, target): (&SetBatch, &SetBatch),
+        set: usize,
+        plan: Plan,
+        stream: Stream,
+    ) -> Result<PreparedSet> {
+        let (config, space) = (&self.config, &self.space);
+        let (dx, dt) = (space.value_dim, space.location_dim);
+        let n = target.size(set);
+        let mut order = stream.permutation(n);
+        if config.likelihood_points > 0 && plan.is_training {
+            order.truncate(config.likelihood_points);
+        }
+        let (mut values, mut locations) = (Vec::new(), Vec::new());
+        for &index in &order {
+            values.extend_from_slice(&target.values(set)[index * dx..][..dx]);
+            locations.extend_from_slice(&target.locations(set)[index * dt..][..dt]);
+        }
+        let (features, places, seen) = match &self.parts.picture {
+            Some(PictureParts { surroundings, .. }) => {
+                let mut uniform = [0.0];
+                stream.child(0).fill_uniform(0, 0, &mut uniform);
+                let is_blind = config.mode == TrainingMode::FullSet
+                    || (plan.is_training && f64::from(uniform[0]) < config.blind);
+                let (grid, channels) = (surroundings.grid, surroundings.channels);
+                let seen = if is_blind {
+                    Observed::nothing(grid, channels)
+                } else {
+                    Observed::new(grid, channels, context.locations(set), context.values(set))?
+                };
+                let places = known_places(grid, &locations)?;
+                (surroundings.rows(&seen, &places), places, Some(seen))
+            }
+            None => {
+                let mut features = Vec::new();
+                for location in locations.chunks_exact(dt) {
+                    push_features(location, config.location_frequencies, &mut features);
+                }
+                (features, Vec::new(), None)
+            }
+        };
+        if space.grid.is_some() && config.estimator != Estimator::Exact {
+            dequantise(&mut values, (config, space), stream.child(1));
+        }
+        Ok(PreparedSet { values, features, places, seen, num_targets: n })
+    }
+
+    fn picture_targets(
+        &self,
+        picture: &PictureParts,
+        prepared: &[PreparedSet],
+    ) -> Result<PictureTargets> {
+        let num_places = picture.surroundings.grid.num_places();
+        let rows = prepared.iter().enumerate().flat_map(|(set, prepared)| {
+            let first = set * num_places;
+            prepared.places.iter().map(move |p| u32::try_from(first + p).unwrap_or(u32::MAX))
+        });
+        let rows = Choice::new(prepared.len() * num_places, rows.collect())?;
+        let seen: Vec<&Observed> = prepared.iter().filter_map(|set| set.seen.as_ref()).collect();
+        let looks = match &picture.attention {
+            Some(attention) => {
+                let places: Vec<&[usize]> = prepared.iter().map(|set| &set.places[..]).collect();
+                Some(attention.looks(&seen, &places, &self.device)?)
+            }
+            None => None,
+        };
+        let is_seen = seen.iter().map(|seen| f32::from(u8::from(!seen.is_nothing()))).collect();
+        Ok(PictureTargets { rows: Arc::new(rows), looks, is_seen: self.device.upload(is_seen)? })
+    }
+
+    fn targets(
+        &self,
+        values: Vec<f32>,
+        features: Option<(Vec<f32>, usize)>,
+        offsets: Arc<SetOffsets>,
+        picture: Option<PictureTargets>,
+    ) -> Result<TargetArrays> {
+        let dims = self.space.value_dim;
+        let symbols = match &self.parts.energy {
+            Energy::Levels(levels) => Some(levels.symbol_rows(&values, &self.device)?),
+            Energy::Element(_) => None,
+        };
+        let base = self.base(&values, &offsets);
+        let features = match features {
+            Some((features, width)) => Some((self.device.upload(features)?, width)),
+            None => None,
+        };
+        let values = self.device.upload(values)?;
+        Ok(TargetArrays { values, dims, features, offsets, base, symbols, picture })
+    }
+
+    /// Mean over sets of the mean of the base measure.
+    fn base(&self, values: &[f32], offsets: &SetOffsets) -> f64 {
+        let Some(std_dev) = self.config.base() else { return 0.0 };
+        let space = &self.space;
+        let domain = DrawDomain { low: space.low, high: space.high, base_std_dev: Some(std_dev) };
+        let d = space.value_dim;
+        let mean = |set: usize| {
+            let range = offsets.range(set);
+            let points = values[range.start * d..range.end * d].chunks_exact(d);
+            points.map(|x| f64::from(domain.base(x))).sum::<f64>() / range.len() as f64
+        };
+        (0..offsets.num_sets()).map(mean).sum::<f64>() / offsets.num_sets() as f64
+    }
+}
+
+/// Numbers of a finite alphabet, spread over their cells: a density may not rise at their middles.
+fn dequantise(values: &mut [f32], (config, space): (&EnergyBasedConfig, &Space), stream: Stream) {
+    let mut within = vec![0.0; values.len()];
+    stream.fill_uniform(0, 0, &mut within);
+    let cell = (space.high - space.low) / config.levels as f32;
+    for (value, within) in values.iter_mut().zip(within) {
+        *value = (*value + cell * (within - 0.5)).clamp(space.low, space.high);
+    }
+}
+
+fn concat<S, T: Clone>(sets: &[S], part: impl Fn(&S) -> &Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(sets.iter().map(|set| part(set).len()).sum());
+    for set in sets {
+        all.extend_from_slice(part(set));
+    }
+    all
+}

@@ -1,0 +1,72 @@
+//! Codes of sets: q(θ | set).
+
+use super::EnergyBasedProcess;
+use crate::Result;
+use crate::batch::SetBatch;
+
+/// Sets that are encoded at once.
+const ENCODED_AT_ONCE: usize = 64;
+
+/// Posteriors of sets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LatentCodes {
+    /// k.
+    pub latent_dim: usize,
+    /// μ, `[sets, k]`.
+    pub mean: Vec<f32>,
+    /// log σ, `[sets, k]`.
+    pub log_std_dev: Vec<f32>,
+    /// What the posterior pooled, `[sets, width]`: features for other uses.
+    pub pooled: Vec<f32>,
+}
+
+impl LatentCodes {
+    /// How many sets.
+    pub fn num_sets(&self) -> usize {
+        self.mean.len() / self.latent_dim.max(1)
+    }
+
+    /// σ, `[sets, k]`.
+    pub fn std_devs(&self) -> Vec<f32> {
+        self.log_std_dev.iter().map(|log_std_dev| log_std_dev.exp()).collect()
+    }
+
+    /// Coordinates whose KL from N(0, 1) is above 0.01 nats on average.
+    pub fn num_active(&self) -> usize {
+        let mut kl = vec![0.0_f64; self.latent_dim];
+        let rows = self.mean.chunks_exact(self.latent_dim.max(1));
+        for (mean, log_std_dev) in rows.zip(self.log_std_dev.chunks_exact(self.latent_dim.max(1))) {
+            for (kl, (m, s)) in kl.iter_mut().zip(mean.iter().zip(log_std_dev)) {
+                let (m, s) = (f64::from(*m), f64::from(*s));
+                *kl += 0.5 * ((2.0 * s).exp() + m * m - 1.0) - s;
+            }
+        }
+        kl.iter().filter(|kl| **kl > 0.01 * self.num_sets() as f64).count()
+    }
+}
+
+impl EnergyBasedProcess {
+    /// q(θ | set) of every set, with all of its elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if sets do not fit the process.
+    pub fn encode(&self, sets: &SetBatch) -> Result<LatentCodes> {
+        let mut codes =
+            LatentCodes { latent_dim: self.config.latent_dim, ..LatentCodes::default() };
+        for first in (0..sets.num_sets()).step_by(ENCODED_AT_ONCE) {
+            let mut part = SetBatch::new(sets.location_dim(), sets.value_dim());
+            for set in first..sets.num_sets().min(first + ENCODED_AT_ONCE) {
+                part.push(sets.locations(set), sets.values(set))?;
+            }
+            let rows = self.parts.posterior.rows(&part)?.upload(&self.device)?;
+            let mut tape = self.device.tape();
+            tape.read(&self.parameters);
+            let read = self.parts.posterior.read(&mut tape, &rows)?;
+            codes.mean.extend(tape.download(read.law.mean)?);
+            codes.log_std_dev.extend(tape.download(read.law.log_std_dev)?);
+            codes.pooled.extend(tape.download(read.features)?);
+        }
+        Ok(codes)
+    }
+}

@@ -1,0 +1,560 @@
+//! What an energy-based process is made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::partition::{Estimator, ProposalConfig};
+use crate::point::{Activation, Pooling};
+use crate::process::Grid;
+use crate::sampler::SamplerConfig;
+use crate::{Error, Result};
+
+/// Where elements live: what the data decide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Space {
+    /// Numbers of a location, d_t; 0 for sets of points.
+    pub location_dim: usize,
+    /// Numbers of a value, d_x.
+    pub value_dim: usize,
+    /// Values lie between these, in every coordinate.
+    pub low: f32,
+    /// See `low`.
+    pub high: f32,
+    /// The pixels, where locations are those of a picture.
+    pub grid: Option<Grid>,
+}
+
+impl Space {
+    /// Sets of points in [−b, b]ᵈ.
+    pub fn points(value_dim: usize, half_width: f32) -> Self {
+        Self { location_dim: 0, value_dim, low: -half_width, high: half_width, grid: None }
+    }
+
+    /// Values in a domain at locations.
+    pub fn regression(location_dim: usize, value_dim: usize, (low, high): (f32, f32)) -> Self {
+        Self { location_dim, value_dim, low, high, grid: None }
+    }
+
+    /// Pixels of `channels` numbers in [−1, 1].
+    pub fn picture(grid: Grid, channels: usize) -> Self {
+        Self { location_dim: 2, value_dim: channels, low: -1.0, high: 1.0, grid: Some(grid) }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.value_dim == 0 {
+            return Err(Error::invalid("value_dim", "at least 1", self.value_dim));
+        }
+        if !(self.low < self.high && (self.high - self.low).is_finite()) {
+            let found = format!("[{}, {}]", self.low, self.high);
+            return Err(Error::invalid("value domain", "finite with low < high", found));
+        }
+        Ok(())
+    }
+}
+
+/// How the features of a set's elements become one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PosteriorPooling {
+    /// The largest of each feature.
+    Max,
+    /// The average.
+    Mean,
+    /// The sum.
+    Sum,
+    /// Largest and average, side by side.
+    MaxAndMean,
+}
+
+impl PosteriorPooling {
+    pub(crate) fn poolings(self) -> &'static [Pooling] {
+        match self {
+            Self::Max => &[Pooling::Max],
+            Self::Mean => &[Pooling::Mean],
+            Self::Sum => &[Pooling::Sum],
+            Self::MaxAndMean => &[Pooling::Max, Pooling::Mean],
+        }
+    }
+}
+
+/// What θ's posterior is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrainingMode {
+    /// The prior N(0, I); all elements are explained.
+    FullSet,
+    /// The posterior of the context; the other elements are explained.
+    Predictive,
+}
+
+/// How elements become the vector that q(θ | set) reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PosteriorForm {
+    /// A vector per place of the grid and per unit of brightness there, summed.
+    Table,
+    /// A network over value and location, pooled.
+    DeepSets,
+}
+
+/// How log potentials are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyForm {
+    /// Those of all symbols at once, channel by channel: for exact sums.
+    Levels,
+    /// f(x, t; θ) of one value.
+    Element,
+}
+
+/// Which layers of the energy θ enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatentAt {
+    /// The first alone, as in the paper.
+    FirstLayer,
+    /// All but the last.
+    EveryLayer,
+}
+
+/// How the learning rate falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decay {
+    /// Not at all.
+    Constant,
+    /// In a straight line.
+    Linear,
+    /// As a half wave of a cosine.
+    Cosine,
+}
+
+/// Noise on the elements that the posterior reads, so that it sees through the noise of its users.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PerturbationConfig {
+    /// The share of sets with noise.
+    pub share: f64,
+    /// The largest standard deviation of noise on every point.
+    pub everywhere: f32,
+    /// The largest standard deviation of noise on the points of a ball.
+    pub in_ball: f32,
+    /// Its radius.
+    pub radius: f32,
+}
+
+impl Default for PerturbationConfig {
+    fn default() -> Self {
+        Self { share: 0.0, everywhere: 0.2, in_ball: 0.4, radius: 0.6 }
+    }
+}
+
+/// Changes of whole sets of points that leave them sets of the same kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AugmentationConfig {
+    /// Axes along which half of all sets are mirrored.
+    pub mirror_axes: Vec<usize>,
+    /// Axes are stretched by a factor of e^u, u uniform on ± this.
+    pub stretch: f32,
+}
+
+/// Everything about an energy-based process but its data.
+///
+/// The defaults are those of curves; [`points`](Self::points) and [`pictures`](Self::pictures) have
+/// those of other data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EnergyBasedConfig {
+    /// Numbers of θ.
+    pub latent_dim: usize,
+
+    /// How elements become the vector that the posterior reads.
+    pub posterior: PosteriorForm,
+    /// Widths of the network over elements, the last one pooled.
+    pub encoder_widths: Vec<usize>,
+    /// How its outputs are pooled.
+    pub pooling: PosteriorPooling,
+    /// Whether the posterior is told how many elements there are.
+    pub sees_size: bool,
+    /// Hidden widths between the pooled vector and (μ, log σ).
+    pub head_widths: Vec<usize>,
+    /// σ of these layers.
+    pub head_activation: Activation,
+    /// Added to log σ, so that θ says something before the KL term asks whether it pays.
+    pub first_log_std_dev: f64,
+    /// log σ is never smaller.
+    pub least_log_std_dev: f32,
+
+    /// How potentials are computed.
+    pub energy: EnergyForm,
+    /// Hidden widths of the energy.
+    pub energy_widths: Vec<usize>,
+    /// Its activation.
+    pub activation: Activation,
+    /// Which of its layers θ enters.
+    pub latent_at: LatentAt,
+    /// The first layer's weights start so many times larger.
+    pub input_scale: f32,
+    /// The first layer's biases start with this share of the weights' standard deviation.
+    pub bias_scale: f32,
+    /// s₀ of the base measure −‖x‖²/(2 s₀²); 0 for none.
+    pub base_std_dev: f32,
+    /// Whether every layer is divided by its largest singular value.
+    pub spectral_norm: bool,
+    /// τ: densities are exp(f/τ).
+    pub temperature: f64,
+    /// Weight of E‖∇ₓf‖².
+    pub gradient_penalty: f64,
+    /// Symbols that a number is quantised to, for exact sums.
+    pub levels: usize,
+    /// Width of the layer that meets the symbols, for the energy `levels`.
+    pub embedding_dim: usize,
+
+    /// Fourier pairs of every coordinate of a location.
+    pub location_frequencies: usize,
+    /// Fourier pairs of every number of a value, where networks read it as an input.
+    pub value_frequencies: usize,
+    /// Pixels around a target, in every direction, that its energy sees.
+    pub window: usize,
+    /// Whether the energy sees blurred versions of the context.
+    pub smooths: bool,
+    /// Heads of the attention from targets to the context; 0 for none.
+    pub attention_heads: usize,
+    /// Its width.
+    pub attention_width: usize,
+    /// Numbers per place that θ paints; 0 for none.
+    pub canvas_dim: usize,
+    /// Hidden widths of the network that paints.
+    pub canvas_widths: Vec<usize>,
+    /// Numbers of a code of the second level of the latent; 0 for none.
+    pub local_dim: usize,
+    /// Codes lie on a grid of so many by so many.
+    pub local_side: usize,
+    /// The share of tasks in which targets see nothing but the latents.
+    pub blind: f64,
+
+    /// What θ's posterior is held against.
+    pub mode: TrainingMode,
+    /// How the gradient of log Z is estimated.
+    pub estimator: Estimator,
+    /// Candidates for log Z, per target or per set of points.
+    pub num_proposals: usize,
+    /// Where they come from.
+    pub proposal: ProposalConfig,
+    /// Standard deviations of the noises of score matching.
+    pub score_noises: Vec<f32>,
+    /// The learned sampler.
+    pub sampler: SamplerConfig,
+
+    /// Points of a set that the posterior reads in a step; 0 for all.
+    pub encoder_points: usize,
+    /// Elements of a set whose likelihood is taken in a step; 0 for all.
+    pub likelihood_points: usize,
+    /// Standard deviation of the noise on points, at the start.
+    pub jitter: f32,
+    /// The same at the end, and in evaluations.
+    pub final_jitter: f32,
+    /// Changes of whole sets of points.
+    pub augmentation: AugmentationConfig,
+    /// Noise on what the posterior reads.
+    pub perturbation: PerturbationConfig,
+
+    /// κ: weight of the KL term, 1 for the evidence lower bound.
+    pub kl_weight: f64,
+    /// Steps over which κ grows from 0.
+    pub kl_warm_up: u64,
+    /// The learning rate of energy and posterior.
+    pub learning_rate: f64,
+    /// Steps over which it grows from 0.
+    pub learning_rate_warm_up: u64,
+    /// How it falls.
+    pub decay: Decay,
+    /// The share of it that is left at the end.
+    pub final_learning_rate: f64,
+    /// Adam's β₁; against a learned sampler momentum overshoots, and 0 is better.
+    pub beta1: f64,
+    /// Longer gradients are shortened to this.
+    pub max_gradient_norm: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// Of the moving average of the parameters that predictions use.
+    pub average_decay: f32,
+    /// Draws of θ that predictions average over.
+    pub num_draws: usize,
+}
+
+impl Default for EnergyBasedConfig {
+    fn default() -> Self {
+        Self {
+            latent_dim: 8,
+            posterior: PosteriorForm::DeepSets,
+            encoder_widths: vec![64, 64],
+            pooling: PosteriorPooling::Max,
+            sees_size: true,
+            head_widths: vec![64],
+            head_activation: Activation::Silu,
+            first_log_std_dev: 0.0,
+            least_log_std_dev: -6.0,
+            energy: EnergyForm::Element,
+            energy_widths: vec![64, 64],
+            activation: Activation::Silu,
+            latent_at: LatentAt::EveryLayer,
+            input_scale: 3.0,
+            bias_scale: 0.0,
+            base_std_dev: 0.0,
+            spectral_norm: false,
+            temperature: 1.0,
+            gradient_penalty: 0.0,
+            levels: 256,
+            embedding_dim: 64,
+            location_frequencies: 3,
+            value_frequencies: 0,
+            window: 0,
+            smooths: false,
+            attention_heads: 0,
+            attention_width: 64,
+            canvas_dim: 0,
+            canvas_widths: vec![512],
+            local_dim: 0,
+            local_side: 7,
+            blind: 0.0,
+            mode: TrainingMode::Predictive,
+            estimator: Estimator::Importance,
+            num_proposals: 32,
+            proposal: ProposalConfig::default(),
+            score_noises: vec![0.03, 0.1, 0.3],
+            sampler: SamplerConfig::default(),
+            encoder_points: 0,
+            likelihood_points: 0,
+            jitter: 0.0,
+            final_jitter: 0.0,
+            augmentation: AugmentationConfig::default(),
+            perturbation: PerturbationConfig::default(),
+            kl_weight: 1.0,
+            kl_warm_up: 100,
+            learning_rate: 1e-2,
+            learning_rate_warm_up: 0,
+            decay: Decay::Cosine,
+            final_learning_rate: 0.0,
+            beta1: 0.9,
+            max_gradient_norm: 10.0,
+            weight_decay: 0.0,
+            average_decay: 0.99,
+            num_draws: 32,
+        }
+    }
+}
+
+impl EnergyBasedConfig {
+    /// For sets of points.
+    pub fn points() -> Self {
+        Self {
+            latent_dim: 128,
+            encoder_widths: vec![128, 256, 256, 512],
+            sees_size: false,
+            head_widths: vec![256],
+            head_activation: Activation::Relu,
+            first_log_std_dev: -2.0,
+            least_log_std_dev: -4.0,
+            energy_widths: vec![512, 512, 256],
+            input_scale: 25.0,
+            bias_scale: 1.0,
+            base_std_dev: 2.5,
+            location_frequencies: 0,
+            mode: TrainingMode::FullSet,
+            num_proposals: 1024,
+            proposal: ProposalConfig::points(),
+            sampler: SamplerConfig::points(),
+            encoder_points: 2048,
+            likelihood_points: 2048,
+            jitter: 0.02,
+            final_jitter: 0.01,
+            kl_warm_up: 1000,
+            learning_rate: 5e-4,
+            learning_rate_warm_up: 500,
+            decay: Decay::Linear,
+            final_learning_rate: 0.02,
+            max_gradient_norm: 5.0,
+            average_decay: 0.999,
+            ..Self::default()
+        }
+    }
+
+    /// For pictures.
+    pub fn pictures() -> Self {
+        Self {
+            latent_dim: 64,
+            posterior: PosteriorForm::Table,
+            encoder_widths: vec![512],
+            pooling: PosteriorPooling::MaxAndMean,
+            head_widths: vec![256],
+            energy: EnergyForm::Levels,
+            energy_widths: vec![256, 256],
+            input_scale: 2.0,
+            location_frequencies: 6,
+            value_frequencies: 4,
+            window: 3,
+            smooths: true,
+            blind: 0.5,
+            estimator: Estimator::Exact,
+            num_proposals: 64,
+            proposal: ProposalConfig::around(),
+            likelihood_points: 128,
+            kl_warm_up: 500,
+            learning_rate: 2e-3,
+            learning_rate_warm_up: 100,
+            max_gradient_norm: 2.0,
+            average_decay: 0.99,
+            num_draws: 20,
+            ..Self::default()
+        }
+    }
+
+    /// Checks every setting, and that they fit each other and the data.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] naming the first that does not.
+    pub fn check(&self, space: &Space) -> Result<()> {
+        space.check()?;
+        for (field, found) in [
+            ("latent_dim", self.latent_dim),
+            ("encoder_widths", self.encoder_widths.len()),
+            ("num_proposals", self.num_proposals),
+            ("embedding_dim", self.embedding_dim),
+            ("local_side", self.local_side),
+            ("num_draws", self.num_draws),
+            ("score_noises", self.score_noises.len()),
+        ] {
+            if found == 0 {
+                return Err(Error::invalid(field, "at least 1", found));
+            }
+        }
+        let noises = self.score_noises.iter().map(|&noise| ("score_noises", f64::from(noise)));
+        for (field, found) in [
+            ("input_scale", f64::from(self.input_scale)),
+            ("temperature", self.temperature),
+            ("learning_rate", self.learning_rate),
+            ("max_gradient_norm", self.max_gradient_norm),
+        ]
+        .into_iter()
+        .chain(noises)
+        {
+            if !(found > 0.0 && found.is_finite()) {
+                return Err(Error::invalid(field, "positive and finite", found));
+            }
+        }
+        for (field, found) in [
+            ("bias_scale", f64::from(self.bias_scale)),
+            ("base_std_dev", f64::from(self.base_std_dev)),
+            ("gradient_penalty", self.gradient_penalty),
+            ("kl_weight", self.kl_weight),
+            ("jitter", f64::from(self.jitter)),
+            ("final_jitter", f64::from(self.final_jitter)),
+            ("augmentation.stretch", f64::from(self.augmentation.stretch)),
+            ("perturbation.everywhere", f64::from(self.perturbation.everywhere)),
+            ("perturbation.in_ball", f64::from(self.perturbation.in_ball)),
+            ("perturbation.radius", f64::from(self.perturbation.radius)),
+        ] {
+            if !(found >= 0.0 && found.is_finite()) {
+                return Err(Error::invalid(field, "at least 0 and finite", found));
+            }
+        }
+        for (field, found) in [
+            ("blind", self.blind),
+            ("perturbation.share", self.perturbation.share),
+            ("final_learning_rate", self.final_learning_rate),
+        ] {
+            if !(0.0..=1.0).contains(&found) {
+                return Err(Error::invalid(field, "in [0, 1]", found));
+            }
+        }
+        if !(0.0..1.0).contains(&self.average_decay) {
+            return Err(Error::invalid("average_decay", "in [0, 1)", self.average_decay));
+        }
+        if let Some(axis) = self.augmentation.mirror_axes.iter().find(|&&a| a >= space.value_dim) {
+            let expected = format!("below {}", space.value_dim);
+            return Err(Error::invalid("augmentation.mirror_axes", expected, axis));
+        }
+        if !(2..=MOST_LEVELS).contains(&self.levels) {
+            let expected = format!("between 2 and {MOST_LEVELS}");
+            return Err(Error::invalid("levels", expected, self.levels));
+        }
+        self.check_combination(space)?;
+        if self.has_sampler() {
+            self.sampler.check()?;
+        }
+        self.proposal.check(self.num_proposals, space, self.estimator)
+    }
+
+    /// Refuses combinations that mean nothing, with the reason.
+    fn check_combination(&self, space: &Space) -> Result<()> {
+        let refuse = |field: &str, expected: &str, found: &dyn std::fmt::Display| {
+            Err(Error::invalid(field, expected, found))
+        };
+        let is_exact = self.estimator == Estimator::Exact;
+        if self.energy == EnergyForm::Levels && !is_exact {
+            let expected = "`exact` for the energy `levels`, which has no value between symbols";
+            return refuse("estimator", expected, &self.estimator.name());
+        }
+        if space.grid.is_none() {
+            let needs = "0 without a grid of pixels, which it is read from";
+            for (field, found) in [
+                ("window", self.window),
+                ("smooths", usize::from(self.smooths)),
+                ("attention_heads", self.attention_heads),
+                ("canvas_dim", self.canvas_dim),
+                ("local_dim", self.local_dim),
+            ] {
+                if found > 0 {
+                    return refuse(field, needs, &found);
+                }
+            }
+            if self.posterior == PosteriorForm::Table {
+                return refuse("posterior", "`deep-sets` without a grid of pixels", &"table");
+            }
+        }
+        if self.posterior == PosteriorForm::Table && self.encoder_widths.len() > 1 {
+            let expected = "a single width for the posterior `table`";
+            return refuse("encoder_widths", expected, &self.encoder_widths.len());
+        }
+        if self.energy == EnergyForm::Element {
+            let expected = "0 for the energy `element`, whose locations are constants";
+            for (field, found) in [
+                ("attention_heads", self.attention_heads),
+                ("canvas_dim", self.canvas_dim),
+                ("local_dim", self.local_dim),
+            ] {
+                if found > 0 {
+                    return refuse(field, expected, &found);
+                }
+            }
+            if is_exact && space.value_dim > 1 {
+                let expected = "`levels` for exact sums over more than one number per element";
+                return refuse("energy", expected, &"element");
+            }
+        }
+        if self.estimator == Estimator::ScoreMatching && self.spectral_norm {
+            let expected = "false for score matching, which needs the slope of f itself";
+            return refuse("spectral_norm", expected, &true);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_sampler(&self) -> bool {
+        self.estimator == Estimator::Ade || self.proposal.uses_sampler(self.estimator)
+    }
+
+    /// s₀, if there is a base measure.
+    pub(crate) fn base(&self) -> Option<f32> {
+        (self.base_std_dev > 0.0).then_some(self.base_std_dev)
+    }
+
+    /// Numbers that a location becomes.
+    pub(crate) fn location_features(&self, space: &Space) -> usize {
+        space.location_dim * (1 + 2 * self.location_frequencies)
+    }
+}
+
+/// Symbols of an alphabet.
+const MOST_LEVELS: usize = 4096;

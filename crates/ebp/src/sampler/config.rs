@@ -1,0 +1,170 @@
+//! Settings of the learned sampler.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// What draws first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplerKind {
+    /// A flow that a network writes for every element, or for every set of points.
+    Flow,
+    /// The paper's: an LSTM that draws blocks of elements one after the other.
+    Block,
+}
+
+/// What moves a draw afterwards, along the gradient of the log density. Every kind tracks its
+/// density on the space of draws and momenta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dynamics {
+    /// Nothing.
+    None,
+    /// Langevin steps.
+    Langevin,
+    /// Leapfrog steps from a normal momentum.
+    Hamiltonian,
+    /// Leapfrog steps with a learned scale and shift of the momentum around each.
+    GeneralizedHamiltonian,
+}
+
+/// The noise of Langevin steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseSchedule {
+    /// The same in every step: draws have a density.
+    Constant,
+    /// Falling to zero: draws end on the surfaces of sharp laws, and have no density of their own.
+    Annealed,
+}
+
+/// Settings of the learned sampler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SamplerConfig {
+    /// What draws first.
+    pub kind: SamplerKind,
+    /// Planar layers of the flow (10 in the paper).
+    pub num_layers: usize,
+    /// Hidden widths of the network that writes them.
+    pub hyper_widths: Vec<usize>,
+    /// k, elements of a block of the LSTM: a picture's row or 512 points in the paper.
+    pub block_elements: usize,
+    /// Widths of the network between LSTM and a block's elements.
+    pub block_widths: Vec<usize>,
+    /// Width of the LSTM.
+    pub block_state: usize,
+    /// What follows.
+    pub dynamics: Dynamics,
+    /// T, how many steps of it.
+    pub num_dynamics_steps: usize,
+    /// η of every step at the start of training; each is learned.
+    pub step_size: f64,
+    /// s of the noise of Langevin steps; 0 for √η at the start.
+    pub noise: f64,
+    /// Whether it falls.
+    pub noise_schedule: NoiseSchedule,
+    /// The gradient of the log density is clamped to this, coordinate by coordinate.
+    pub clip: f64,
+    /// Draws in a step, per target element or per set of points.
+    pub num_draws: usize,
+    /// Updates of the sampler per update of the energy.
+    pub updates_per_step: usize,
+    /// The sampler's learning rate.
+    pub learning_rate: f64,
+    /// The sampler's β₁.
+    pub beta1: f64,
+    /// The sampler's learning rate never falls below this share of its start, so that it keeps
+    /// up with the energy to the end.
+    pub learning_rate_floor: f64,
+}
+
+impl Default for SamplerConfig {
+    fn default() -> Self {
+        Self {
+            kind: SamplerKind::Flow,
+            num_layers: 16,
+            hyper_widths: vec![256, 256],
+            block_elements: 28,
+            block_widths: vec![64, 128, 512],
+            block_state: 256,
+            dynamics: Dynamics::None,
+            num_dynamics_steps: 5,
+            step_size: 0.005,
+            noise: 0.0,
+            noise_schedule: NoiseSchedule::Constant,
+            clip: 20.0,
+            num_draws: 16,
+            updates_per_step: 4,
+            learning_rate: 2e-3,
+            beta1: 0.5,
+            learning_rate_floor: 0.4,
+        }
+    }
+}
+
+impl SamplerConfig {
+    /// For sets of points.
+    pub fn points() -> Self {
+        Self {
+            num_layers: 24,
+            block_elements: 512,
+            dynamics: Dynamics::Langevin,
+            num_dynamics_steps: 20,
+            step_size: 1e-3,
+            noise: 0.0316,
+            clip: 100.0,
+            num_draws: 512,
+            updates_per_step: 1,
+            learning_rate: 5e-4,
+            learning_rate_floor: 0.3,
+            ..Self::default()
+        }
+    }
+
+    /// s.
+    pub(crate) fn noise(&self) -> f64 {
+        if self.noise > 0.0 { self.noise } else { self.step_size.sqrt() }
+    }
+
+    /// Whether draws carry L with E exp(u − L) = Z each.
+    pub(crate) fn has_densities(&self) -> bool {
+        self.kind == SamplerKind::Flow
+            && (self.dynamics != Dynamics::Langevin
+                || self.noise_schedule == NoiseSchedule::Constant)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        for (field, found) in [
+            ("sampler.num_layers", self.num_layers),
+            ("sampler.block_elements", self.block_elements),
+            ("sampler.block_widths", self.block_widths.len()),
+            ("sampler.block_state", self.block_state),
+            ("sampler.num_dynamics_steps", self.num_dynamics_steps),
+            ("sampler.updates_per_step", self.updates_per_step),
+            ("sampler.num_draws", self.num_draws),
+        ] {
+            if found == 0 {
+                return Err(Error::invalid(field, "at least 1", found));
+            }
+        }
+        for (field, found) in [
+            ("sampler.step_size", self.step_size),
+            ("sampler.clip", self.clip),
+            ("sampler.learning_rate", self.learning_rate),
+        ] {
+            if !(found > 0.0 && found.is_finite()) {
+                return Err(Error::invalid(field, "positive and finite", found));
+            }
+        }
+        if !(self.noise >= 0.0 && self.noise.is_finite()) {
+            return Err(Error::invalid("sampler.noise", "at least 0 and finite", self.noise));
+        }
+        if !(0.0..=1.0).contains(&self.learning_rate_floor) {
+            let found = self.learning_rate_floor;
+            return Err(Error::invalid("sampler.learning_rate_floor", "in [0, 1]", found));
+        }
+        Ok(())
+    }
+}

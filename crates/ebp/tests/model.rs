@@ -1,0 +1,257 @@
+//! The model as a library user meets it: every kind trained, saved, loaded and asked.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ebp::data::Clouds;
+use ebp::data::table::Locations;
+use ebp::model::{
+    Data, Model, PredictOptions, PriorKind, SampleOptions, ScoreOptions, Settings, TrainOptions,
+};
+use ebp::process::DenoiseSettings;
+use ebp::train::{Event, Existing, Observer};
+use ebp::{Error, IndexedSet, SetOffsets};
+
+const CLOUDS: [&str; 9] = [
+    "data.num_shapes=12",
+    "data.num_points=80",
+    "data.held_out=4",
+    "evaluation.num_sets=4",
+    "model.encoder_widths=[8, 12]",
+    "model.energy_widths=[12]",
+    "model.latent_dim=3",
+    "model.num_proposals=40",
+    "batch_size=3",
+];
+
+const CURVES: [&str; 6] = [
+    "evaluation.num_sets=2",
+    "model.encoder_widths=[8]",
+    "model.head_widths=[8]",
+    "model.energy_widths=[12]",
+    "model.latent_dim=2",
+    "tasks.num_sets=4",
+];
+
+fn settings(preset: &str, changes: &[&str], more: &[&str]) -> Settings {
+    Settings::preset(preset, &[changes, more].concat()).unwrap()
+}
+
+fn tiny_clouds(more: &[&str]) -> Settings {
+    settings("shapes", &CLOUDS, &[&["train.num_steps=4"], more].concat())
+}
+
+fn in_folder(folder: &Path) -> TrainOptions<'_> {
+    TrainOptions { directory: Some(folder.into()), ..TrainOptions::default() }
+}
+
+fn two_clouds() -> Clouds {
+    let points: Vec<f32> = (0..60).map(|i| (i as f32 * 0.37).sin() * 0.3).collect();
+    let offsets = SetOffsets::from_sizes([12, 8]).unwrap();
+    Clouds::new(3, points, offsets, vec!["a/0".into(), "b/0".into()]).unwrap()
+}
+
+#[test]
+fn clouds_are_trained_in_memory_saved_and_answer_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::train(tiny_clouds(&[]), TrainOptions::default()).unwrap();
+    assert!(model.directory().is_none() && model.is_finished() && model.seconds().is_some());
+    let path = folder.path().join("model");
+    let saved = model.save(&path).unwrap();
+    assert_eq!(saved.no_codes, None);
+    assert!(saved.files.contains(&"codes.npy".to_owned()), "{:?}", saved.files);
+    assert!(model.save(&path).unwrap_err().to_string().contains("found files in it"));
+
+    let loaded = Model::load(&path).unwrap();
+    assert!(!loaded.is_resumable() && model.is_resumable());
+    let options = SampleOptions { count: 2, num_points: 40, ..SampleOptions::default() };
+    let drawn = loaded.sample(&options).unwrap();
+    assert_eq!(drawn, model.sample(&options).unwrap());
+    assert_eq!((drawn.sets.len(), drawn.sets[0].len(), drawn.prior), (2, 120, "kernel"));
+
+    let clouds = two_clouds();
+    let codes = loaded.encode(&clouds).unwrap();
+    assert_eq!((codes.num_sets(), codes.pooled.len()), (2, 24));
+    let options = ScoreOptions { num_draws: 4, num_proposals: 300, ..ScoreOptions::default() };
+    let scores = loaded.score(&clouds, &options).unwrap();
+    assert_eq!((scores.len(), scores[1].energies.len()), (2, 8));
+    let standard = ScoreOptions { prior: PriorKind::Standard, ..options };
+    let by_standard = loaded.score(&clouds, &standard).unwrap();
+    // Only p(θ) differs.
+    assert_eq!(by_standard[0].log_densities, scores[0].log_densities);
+    assert!((by_standard[0].log_likelihood.value - scores[0].log_likelihood.value).abs() > 1e-6);
+    let cleaned = loaded.denoise(clouds.cloud(0), &DenoiseSettings::default()).unwrap();
+    assert_eq!(cleaned.len(), 36);
+
+    let error = loaded.curves().unwrap_err();
+    assert!(error.to_string().ends_with("holds a model of clouds"), "{error}");
+    assert!(error.help().unwrap().contains("ebp train sines"));
+    let nowhere = Model::load(folder.path()).unwrap_err();
+    assert!(matches!(nowhere, Error::Refused { .. }) && nowhere.help().is_some());
+}
+
+#[test]
+fn training_goes_on_from_weights_of_the_same_sizes_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, weights) = (folder.path().join("first"), folder.path().join("weights"));
+    let model = Model::train(tiny_clouds(&[]), in_folder(&first)).unwrap();
+    model.save(&weights).unwrap();
+    let clouds = two_clouds();
+    let codes = model.encode(&clouds).unwrap();
+    // No step: what comes out is what went in, from a run or from exported weights.
+    for from in [&first, &weights] {
+        let options = TrainOptions { from: Some(from.clone()), ..TrainOptions::default() };
+        let none = tiny_clouds(&["train.num_steps=0", "seed=9"]);
+        let same = Model::train(none, options).unwrap();
+        assert_eq!(same.encode(&clouds).unwrap(), codes);
+        let options = TrainOptions { from: Some(from.clone()), ..TrainOptions::default() };
+        let other = tiny_clouds(&["data.source=lamp", "seed=9"]);
+        let tuned = Model::train(other, options).unwrap();
+        assert_ne!(tuned.encode(&clouds).unwrap(), codes);
+    }
+    let refused = |settings: Settings| {
+        let options = TrainOptions { from: Some(weights.clone()), ..TrainOptions::default() };
+        let error = Model::train(settings, options).unwrap_err();
+        (error.to_string(), error.help().unwrap_or_default().to_owned())
+    };
+    let (message, help) = refused(tiny_clouds(&["model.latent_dim=4"]));
+    assert!(message.starts_with("the weights to start from do not fit"), "{message}");
+    assert!(help.contains("`model.latent_dim` was 3, now 4"), "{help}");
+    let (message, help) = refused(tiny_clouds(&["model.energy_widths=[16]"]));
+    assert!(message.contains("must be of shape"), "{message}");
+    assert!(help.contains("`model.energy_widths` was [12], now [16]"), "{help}");
+    let (message, _) = refused(settings("sines", &CURVES, &["train.num_steps=2"]));
+    assert!(message.ends_with("holds a model of clouds, these settings are for curves"));
+}
+
+#[test]
+fn curves_and_all_rivals_are_trained_kept_and_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = IndexedSet::new(1, 1, vec![-1.0, 0.5], vec![0.3, -0.4]).unwrap();
+    let at = Locations {
+        names: vec!["t".into()],
+        location_dim: 1,
+        locations: vec![0.0, 1.0],
+        targets: None,
+    };
+    let options = PredictOptions { num_values: 50, num_samples: 3, ..PredictOptions::default() };
+    let small = [
+        "neural.encoder_widths=[8]",
+        "neural.representation_dim=8",
+        "neural.decoder_widths=[8]",
+        "neural.embedding_widths=[8]",
+        "implicit.hidden_widths=[8]",
+        "exact.num_restarts=0",
+        "tasks.num_sets=4",
+    ];
+    for (preset, name) in [
+        ("sines", "ebp-importance"),
+        ("rival/cnp", "cnp"),
+        ("rival/np", "np"),
+        ("rival/anp", "anp"),
+        ("rival/vip", "vip"),
+        ("rival/gp", "gp"),
+        ("rival/tp", "student-t"),
+    ] {
+        let steps = if name == "gp" || name == "student-t" { 1 } else { 3 };
+        let steps = format!("train.num_steps={steps}");
+        let path = folder.path().join(name);
+        let chosen = settings(preset, &CURVES, &[&small[..], &[&steps]].concat());
+        let model = Model::train(chosen, in_folder(&path)).unwrap();
+        assert_eq!(model.name(), name);
+        let forecast = model.predict(&context, &at, &options).unwrap();
+        assert_eq!((forecast.locations.len(), forecast.samples.len()), (2, 3), "{name}");
+        assert_eq!(forecast.locations[0].quantiles.len(), 5);
+        let loaded = Model::load(&path).unwrap();
+        assert_eq!(loaded.predict(&context, &at, &options).unwrap(), forecast, "{name}");
+        let saved = folder.path().join(format!("{name}-saved"));
+        loaded.save(&saved).unwrap();
+        let again = Model::load(&saved).unwrap();
+        assert_eq!(again.predict(&context, &at, &options).unwrap(), forecast, "{name}");
+    }
+}
+
+/// Raises a flag after some steps.
+#[derive(Debug)]
+struct StopAfter<'a> {
+    step: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for StopAfter<'_> {
+    fn observe(&mut self, event: &Event<'_>) -> ebp::Result<()> {
+        if let Event::Step(numbers) = event
+            && numbers.step + 1 == self.step
+        {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_interrupted_rival_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    let small = ["neural.encoder_widths=[8]", "neural.representation_dim=8", "train.num_steps=9"];
+    let chosen = || settings("rival/np", &small, &["tasks.num_sets=2"]);
+    Model::train(chosen(), in_folder(&whole)).unwrap();
+
+    let stop = AtomicBool::new(false);
+    let mut observer = StopAfter { step: 4, stop: &stop };
+    let options =
+        TrainOptions { observer: Some(&mut observer), stop: Some(&stop), ..in_folder(&stopped) };
+    let error = Model::train(chosen(), options).unwrap_err();
+    assert!(matches!(error, Error::Interrupted { step: 4 }), "{error}");
+    assert_eq!(Model::load(&stopped).unwrap().step(), 4);
+    let refused = Model::train(chosen(), in_folder(&stopped)).unwrap_err();
+    assert!(matches!(refused, Error::Occupied { .. }), "{refused}");
+    let options = TrainOptions { existing: Some(Existing::Resume), ..in_folder(&stopped) };
+    let model = Model::train(chosen(), options).unwrap();
+    assert!(model.is_finished());
+    let state = |run: &Path| {
+        let name = std::fs::read_to_string(run.join("checkpoints/last")).unwrap();
+        let file = run.join("checkpoints").join(name.trim()).join("state.safetensors");
+        std::fs::read(file).unwrap()
+    };
+    assert_eq!(state(&whole), state(&stopped));
+    let metrics = |run: &Path| std::fs::read(run.join("metrics.jsonl")).unwrap();
+    assert_eq!(metrics(&whole), metrics(&stopped));
+}
+
+#[test]
+fn energies_of_whole_sets_are_sampled_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let chosen = settings("sticks", &["train.num_steps=2", "data.num_sets=3"], &[]);
+    let model = Model::train(chosen, in_folder(folder.path())).unwrap();
+    let options = SampleOptions { count: 3, num_points: 6, ..SampleOptions::default() };
+    let drawn = Model::load(folder.path()).unwrap().sample(&options).unwrap();
+    assert_eq!(drawn, model.sample(&options).unwrap());
+    assert_eq!((drawn.sets.len(), drawn.sets[0].len(), drawn.dim), (3, 12, 2));
+    let energies = model.set_energies().unwrap().energies(&drawn.sets.concat(), 6).unwrap();
+    assert!(energies.len() == 3 && energies.iter().all(|energy| energy.is_finite()));
+}
+
+#[test]
+fn what_cannot_be_learned_from_is_refused_with_a_way_out() {
+    let error = Data::load(&settings("shapes", &["data.source=nowhere"], &[])).unwrap_err();
+    assert_eq!(error.to_string(), "there are no clouds `nowhere`");
+    assert!(error.help().unwrap().contains("airplane"));
+    let error = Data::load(&settings("sines", &["data.source=spiral"], &[])).unwrap_err();
+    assert_eq!(error.help(), Some("or give the path of a CSV file"));
+    assert_eq!(
+        Model::load("models").unwrap_err().help().map(|help| help.contains("run")),
+        Some(true)
+    );
+}
+
+/// `models/chairs` is what the README begins with.
+#[test]
+fn the_model_in_the_repository_can_be_asked() {
+    let chairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chairs");
+    let model = Model::load(chairs).unwrap();
+    assert_eq!(model.settings().kind(), "clouds");
+    let options = SampleOptions { count: 1, num_points: 64, ..SampleOptions::default() };
+    assert_eq!(model.sample(&options).unwrap().sets[0].len(), 192);
+}
