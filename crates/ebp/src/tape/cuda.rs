@@ -269,6 +269,30 @@ pub(super) fn leapfrog_backward(
 ) -> Result<([Array; 3], Array)> {
     no()
 }
-pub(super) fn interpolate(_: &Gpu, _: &Buffer, _: &Interpolation, _: &Choice, _: usize) -> Result<Array> { no() }
-pub(super) fn interpolate_backward(_: &Gpu, _: &Buffer, _: &Interpolation, _: &Choice, _: (usize, usize)) -> Result<Array> { no() }
-pub(super) fn weigh_draws(_: &Gpu, _: [&Buffer; 2], _: usize, _: DrawDomain, _: f32) -> Result<Array> { no() }
+pub(super) fn interpolate(
+    _: &Gpu,
+    _: &Buffer,
+    _: &Interpolation,
+    _: &Choice,
+    _: usize,
+) -> Result<Array> {
+    no()
+}
+pub(super) fn interpolate_backward(
+    _: &Gpu,
+    _: &Buffer,
+    _: &Interpolation,
+    _: &Choice,
+    _: (usize, usize),
+) -> Result<Array> {
+    no()
+}
+pub(super) fn weigh_draws(
+    _: &Gpu,
+    _: [&Buffer; 2],
+    _: usize,
+    _: DrawDomain,
+    _: f32,
+) -> Result<Array> {
+    no()
+}

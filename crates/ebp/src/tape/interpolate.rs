@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Array, Choice, Device, Tape, Var, cuda};
-use crate::error::check_length;
 use crate::Result;
+use crate::error::check_length;
 
 /// The four cells around every place, and their weights.
 #[derive(Debug)]
