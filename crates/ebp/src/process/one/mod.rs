@@ -18,7 +18,10 @@ mod batch;
 mod codes;
 mod config;
 mod learn;
+mod levels;
+mod nodes;
 mod points;
+mod predict;
 
 use crate::Result;
 use crate::energy::{Canvas, CrossAttention, ElementEnergy, LevelsEnergy, Surroundings};
@@ -29,6 +32,8 @@ use crate::tensor::Tensors;
 
 pub use self::batch::{Batch, BatchMaker};
 pub use self::codes::LatentCodes;
+pub use self::levels::LevelsPredictive;
+pub use self::predict::EnergyBasedPredictive;
 pub use self::config::{
     AugmentationConfig, Decay, EnergyBasedConfig, EnergyForm, LatentAt, PerturbationConfig,
     PosteriorForm, PosteriorPooling, Space, TrainingMode,
