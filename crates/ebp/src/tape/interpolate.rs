@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Array, Choice, Device, Tape, Var, cuda};
-use crate::error::check_length;
 use crate::Result;
+use crate::error::check_length;
 
 /// The four cells around every place, and their weights.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl Interpolation {
 fn forward(
     device: &Device,
     x: &Array,
-    interpolation: &Interpolation,
-    rows: &Choice,
+    interpolation: &Arc<Interpolation>,
+    rows: &Arc<Choice>,
     columns: usize,
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {
@@ -56,8 +56,8 @@ fn forward(
 fn backward(
     device: &Device,
     g: &Array,
-    interpolation: &Interpolation,
-    rows: &Choice,
+    interpolation: &Arc<Interpolation>,
+    rows: &Arc<Choice>,
     (num_cells, columns): (usize, usize),
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {

@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::elementwise::{Join, Spread, join};
 use super::point::{Arguments, Points};
-use super::{Array, Device, Tape, Var, cuda};
+use super::{Array, Device, Reversal, Tape, Var, cuda};
 use crate::error::check_length;
 use crate::point::{
-    CandidateValues, Candidates, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
+    CandidateValues, Candidates, Gradients, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
 };
 use crate::{Error, Result, SetOffsets};
 
@@ -133,8 +133,8 @@ impl Tape {
         })
     }
 
-    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, context and values
-    /// that are not shared, none to locations.
+    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, values, context and
+    /// locations, none to the weights.
     ///
     /// # Errors
     ///
@@ -154,26 +154,21 @@ impl Tape {
             Device::Cuda(gpu) => cuda::log_partition(gpu, &arrays)?,
         };
         let (_, parameters, context) = network;
-        let inputs: Vec<Var> = [parameters, candidates.values].into_iter().chain(context).collect();
+        let kinds = [Some(parameters), Some(candidates.values), context, candidates.locations];
+        let inputs: Vec<Var> = kinds.iter().copied().flatten().collect();
+        let is_tracked = kinds.map(|input| input.is_some_and(|input| self.is_tracked(input)));
+        let [parameters, elements, context, locations] = is_tracked;
+        let wanted = Wanted { parameters, elements, context, locations };
+        let is_input = kinds.map(|input| input.is_some());
         let values = self.constant(values, (anchors, count))?;
         let result: Array = log_partition;
         let kept = result.clone();
         let log_partition = self.record(&inputs, result, (anchors, 1), move |reversal| {
-            let (g, wanted) = (reversal.cotangent()?, super::point::wanted(reversal.wanted));
-            let mut found = match reversal.device {
-                Device::Cpu(cpu) => super::point::ordered(cpu.log_partition_backward(
-                    &arrays.mlp()?,
-                    &arrays.host()?,
-                    kept.host()?,
-                    g.host()?,
-                    wanted,
-                )?),
-                Device::Cuda(gpu) => {
-                    cuda::log_partition_backward(gpu, &arrays, [kept.cuda()?, g.cuda()?], wanted)?
-                }
-            };
-            found.truncate(reversal.wanted.len());
-            Ok(found)
+            let found = partition_backward(reversal, &arrays, &kept, wanted)?;
+            // One gradient for each input that there is.
+            let parts = [found.parameters, found.elements, found.context, found.locations];
+            let of_inputs = parts.into_iter().zip(is_input).filter(|(_, is_input)| *is_input);
+            Ok(of_inputs.map(|(part, _)| part).collect())
         });
         Ok(PartitionVars { log_partition, values })
     }
@@ -267,6 +262,32 @@ pub(super) struct LikelihoodParts {
     pub(super) values: Array,
     /// Of parameters and context.
     pub(super) gradients: Vec<Option<Array>>,
+}
+
+fn partition_backward(
+    reversal: &Reversal<'_>,
+    arrays: &CandidateArrays,
+    log_partition: &Array,
+    wanted: Wanted,
+) -> Result<Gradients<Array>> {
+    let g = reversal.cotangent()?;
+    match reversal.device {
+        Device::Cpu(cpu) => {
+            let (mlp, candidates) = (arrays.mlp()?, arrays.host()?);
+            let (log_partition, g) = (log_partition.host()?, g.host()?);
+            let found = cpu.log_partition_backward(&mlp, &candidates, log_partition, g, wanted)?;
+            Ok(Gradients {
+                parameters: found.parameters.map(Array::from),
+                context: found.context.map(Array::from),
+                elements: found.elements.map(Array::from),
+                locations: found.locations.map(Array::from),
+            })
+        }
+        Device::Cuda(gpu) => {
+            let arrays_of_gpu = [log_partition.cuda()?, g.cuda()?];
+            cuda::log_partition_backward(gpu, arrays, arrays_of_gpu, wanted)
+        }
+    }
 }
 
 fn on_cpu(

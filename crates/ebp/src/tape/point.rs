@@ -200,7 +200,8 @@ impl Tape {
                 (Array::from(pooled.values), Critical::Host(pooled.critical))
             }
             Device::Cuda(gpu) => {
-                let (value, critical) = cuda::point_pool(gpu, &arguments, pooling)?;
+                let will_go_back = inputs.iter().any(|&input| self.is_tracked(input));
+                let (value, critical) = cuda::point_pool(gpu, &arguments, pooling, will_go_back)?;
                 (value, Critical::Cuda(critical))
             }
         };

@@ -143,7 +143,7 @@ pub(super) struct Normalised {
 #[expect(clippy::cast_possible_truncation, reason = "vectors are kept as f32")]
 fn forward(
     device: &Device,
-    operators: &Operators,
+    operators: &Arc<Operators>,
     [weights, left]: [&Array; 2],
     moves: bool,
 ) -> Result<Normalised> {
@@ -177,7 +177,7 @@ fn forward(
 
 fn backward(
     device: &Device,
-    operators: &Operators,
+    operators: &Arc<Operators>,
     found: &Normalised,
     cotangent: &Array,
 ) -> Result<Array> {
