@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod large;
 mod models;
 mod points;
 mod simple;
@@ -226,6 +227,7 @@ pub(crate) fn all() -> Vec<Case> {
     [simple::all(), models::all(), points::all()].into_iter().flatten().collect()
 }
 
+pub(crate) use self::large::all as large;
 pub(crate) use self::models::all as models;
 pub(crate) use self::points::all as points;
 pub(crate) use self::simple::all as simple;
