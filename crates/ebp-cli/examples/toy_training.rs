@@ -74,14 +74,11 @@ impl Trainable for Slow {
         self.toy.step(step)
     }
 
-    fn state(&self) -> ebp::Result<std::collections::BTreeMap<String, candle_core::Tensor>> {
+    fn state(&self) -> ebp::Result<ebp::tensor::Tensors> {
         self.toy.state()
     }
 
-    fn restore(
-        &mut self,
-        state: &std::collections::BTreeMap<String, candle_core::Tensor>,
-    ) -> ebp::Result<()> {
+    fn restore(&mut self, state: &ebp::tensor::Tensors) -> ebp::Result<()> {
         self.toy.restore(state)
     }
 }

@@ -17,13 +17,7 @@ impl SetBatch {
     /// No sets of elements with `location_dim` numbers of location (may be 0) and `value_dim` of
     /// value.
     pub fn new(location_dim: usize, value_dim: usize) -> Self {
-        Self {
-            location_dim,
-            value_dim,
-            starts: vec![0],
-            locations: Vec::new(),
-            values: Vec::new(),
-        }
+        Self { location_dim, value_dim, starts: vec![0], locations: Vec::new(), values: Vec::new() }
     }
 
     /// Adds a set: locations `[n, d_t]` and values `[n, d_x]`.
@@ -96,7 +90,8 @@ impl SetBatch {
 
     /// t of a set's elements, `[n, d_t]`.
     pub fn locations(&self, set: usize) -> &[f32] {
-        &self.locations[self.starts[set] * self.location_dim..self.starts[set + 1] * self.location_dim]
+        &self.locations
+            [self.starts[set] * self.location_dim..self.starts[set + 1] * self.location_dim]
     }
 
     /// x of a set's elements, `[n, d_x]`.

@@ -20,6 +20,8 @@ pub struct Tensor {
 pub enum TensorValues {
     /// Weights and their like.
     F32(Vec<f32>),
+    /// Hyperparameters of exact processes.
+    F64(Vec<f64>),
     /// Counts.
     I64(Vec<i64>),
 }
@@ -42,6 +44,7 @@ impl Tensor {
     pub fn from_values(dims: Vec<usize>, values: TensorValues) -> Result<Self> {
         let found = match &values {
             TensorValues::F32(values) => values.len(),
+            TensorValues::F64(values) => values.len(),
             TensorValues::I64(values) => values.len(),
         };
         let expected = dims.iter().product::<usize>();
@@ -70,7 +73,7 @@ impl Tensor {
     pub fn as_f32(&self) -> Option<&[f32]> {
         match &self.values {
             TensorValues::F32(values) => Some(values),
-            TensorValues::I64(_) => None,
+            TensorValues::F64(_) | TensorValues::I64(_) => None,
         }
     }
 
@@ -87,6 +90,7 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.values {
             TensorValues::F32(_) => "f32",
+            TensorValues::F64(_) => "f64",
             TensorValues::I64(_) => "i64",
         };
         write!(formatter, "{kind} of shape {:?}", self.dims)

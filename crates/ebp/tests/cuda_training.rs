@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use candle_core::Tensor;
 use ebp::nn::Step;
 use ebp::point::{Activation, CpuBackend, CudaBackend, PointBackend, Precision};
 use ebp::process::{LatentAt, PerturbationConfig, UnconditionalConfig, UnconditionalProcess};
 use ebp::rng::Stream;
+use ebp::tensor::Tensor;
 
 /// The GPU, or a printed reason.
 fn gpu() -> Option<Arc<dyn PointBackend>> {
@@ -80,7 +80,7 @@ impl Run {
     }
 
     fn state(&self) -> BTreeMap<String, Vec<f32>> {
-        let numbers = |tensor: &Tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().ok();
+        let numbers = |tensor: &Tensor| tensor.as_f32().map(<[f32]>::to_vec);
         let state = self.process.state().unwrap();
         state.iter().filter_map(|(name, tensor)| Some((name.clone(), numbers(tensor)?))).collect()
     }
@@ -216,7 +216,9 @@ fn a_step_that_overflows_is_an_error_and_changes_nothing() {
     run.step();
     let mut state = run.process.state().unwrap();
     let name = "parameters/model.energy.elements";
-    let huge = state[name].affine(0.0, 1e30).unwrap();
+    let dims = state[name].dims().to_vec();
+    let huge = vec![1e30; dims.iter().product()];
+    let huge = Tensor::new(dims, huge).unwrap();
     state.insert(name.into(), huge);
     run.process.restore(&state).unwrap();
     let before = run.state();

@@ -243,7 +243,7 @@ fn bytes(model: &Pictures<DiscreteProcess>) -> Vec<(String, Vec<u32>)> {
         .into_iter()
         .filter(|(name, _)| !name.ends_with("num_steps"))
         .map(|(name, tensor)| {
-            let numbers = tensor.flatten_all().expect("flat").to_vec1::<f32>().expect("numbers");
+            let numbers = tensor.as_f32().expect("numbers").to_vec();
             (name, numbers.into_iter().map(f32::to_bits).collect())
         })
         .collect()

@@ -109,11 +109,11 @@ fn equal_seeds_give_equal_bytes_and_a_restored_run_goes_on_exactly() {
     };
     let bits = |learner: &dyn Learner| -> Vec<(String, Vec<u32>)> {
         let state = learner.state().unwrap().into_iter();
-        let floats = state.filter(|(_, tensor)| tensor.dtype() == candle_core::DType::F32);
+        let floats = state.filter(|(_, tensor)| tensor.as_f32().is_some());
         floats
             .map(|(name, tensor)| {
-                let values = tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-                (name, values.into_iter().map(f32::to_bits).collect())
+                let values = tensor.as_f32().unwrap();
+                (name, values.iter().map(|x| x.to_bits()).collect())
             })
             .collect()
     };

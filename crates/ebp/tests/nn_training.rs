@@ -103,7 +103,7 @@ impl Trainer {
         let averages = self.average.export().unwrap().into_values();
         tensors
             .chain(averages)
-            .flat_map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+            .flat_map(|tensor| tensor.as_f32().unwrap().to_vec())
             .map(f32::to_bits)
             .collect()
     }

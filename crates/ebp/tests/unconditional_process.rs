@@ -79,8 +79,7 @@ fn bits(process: &UnconditionalProcess) -> Vec<(String, Vec<u32>)> {
         .expect("parameters")
         .into_iter()
         .map(|(name, tensor)| {
-            let values: Vec<f32> =
-                tensor.flatten_all().and_then(|flat| flat.to_vec1()).expect("numbers");
+            let values: Vec<f32> = tensor.as_f32().expect("numbers").to_vec();
             (name, values.into_iter().map(f32::to_bits).collect())
         })
         .collect()

@@ -45,7 +45,7 @@ pub enum Holds {
     #[default]
     Everything,
     /// A model can be used: averages in the place of the parameters. For every part of the state
-    /// that was left out, the names of the variables it was about.
+    /// that was left out, the names of what was in it.
     Weights(BTreeMap<String, Vec<String>>),
 }
 

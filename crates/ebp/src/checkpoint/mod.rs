@@ -19,16 +19,18 @@ mod meta;
 mod store;
 mod weights;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use candle_core::{DType, Device, Tensor};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors, View};
 
 pub(crate) use self::checksum::crc32c;
 pub use self::meta::{Best, CheckpointMeta, Holds, Rollback};
 pub use self::store::{CheckpointStore, Loaded};
+use crate::tensor::{Tensor, TensorValues, Tensors};
 use crate::{Error, Result, files};
 
 /// Name of the file of tensors.
@@ -47,24 +49,24 @@ const MAX_META_BYTES: u64 = 64 << 20;
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use candle_core::{Device, Tensor};
 /// use ebp::checkpoint::{Checkpoint, CheckpointMeta};
+/// use ebp::tensor::Tensor;
 ///
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("model");
-/// let weights = Tensor::new(&[1_f32, 2.0, 3.0], &Device::Cpu)?;
+/// let weights = Tensor::new(vec![3], vec![1.0, 2.0, 3.0])?;
 /// let meta = CheckpointMeta { step: 10, seed: 7, ..CheckpointMeta::default() };
 /// let saved = Checkpoint { state: BTreeMap::from([("weights".into(), weights)]), meta };
 /// saved.save(&path)?;
 /// let loaded = Checkpoint::load(&path)?;
 /// assert_eq!(loaded.meta, saved.meta);
-/// assert_eq!(loaded.state["weights"].to_vec1::<f32>()?, [1.0, 2.0, 3.0]);
+/// assert_eq!(loaded.state, saved.state);
 /// # Ok::<(), ebp::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint {
     /// Named tensors.
-    pub state: BTreeMap<String, Tensor>,
+    pub state: Tensors,
     /// Everything else.
     pub meta: CheckpointMeta,
 }
@@ -121,24 +123,69 @@ impl Checkpoint {
             return Err(damaged(&state_path, reason));
         }
         // Sizes in the header are compared with the buffer before a tensor is made.
-        let tensors = candle_core::safetensors::load_buffer(&bytes, &Device::Cpu)
+        let found = SafeTensors::deserialize(&bytes)
             .map_err(|error| damaged(&state_path, error.to_string()))?;
-        Ok(Self { state: tensors.into_iter().collect(), meta: sealed.meta })
+        let mut state = Tensors::new();
+        for (name, view) in found.tensors() {
+            let tensor = decode(&view).map_err(|found| {
+                damaged(&state_path, format!("`{name}` must be F32, F64 or I64, found {found}"))
+            })?;
+            state.insert(name, tensor);
+        }
+        Ok(Self { state, meta: sealed.meta })
     }
 
     fn encode(&self) -> Result<Encoded> {
-        for (name, tensor) in &self.state {
-            if !matches!(tensor.dtype(), DType::F32 | DType::F64 | DType::I64 | DType::U32) {
-                let found = format!("{:?}", tensor.dtype());
-                return Err(Error::invalid(name, "of dtype F32, F64, I64 or U32", found));
-            }
-        }
         // Sorted by dtype and name, without free-form metadata: equal tensors, equal bytes.
         let state = safetensors::serialize(&self.state, None)
             .map_err(|error| Error::invalid("state", "tensors that can be saved", error))?;
         let meta = meta::seal(&self.meta, &state)?;
         Ok(Encoded { state, meta })
     }
+}
+
+impl View for &Tensor {
+    fn dtype(&self) -> Dtype {
+        match self.values() {
+            TensorValues::F32(_) => Dtype::F32,
+            TensorValues::F64(_) => Dtype::F64,
+            TensorValues::I64(_) => Dtype::I64,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.dims()
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        match self.values() {
+            TensorValues::F32(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorValues::F64(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorValues::I64(values) => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        match self.values() {
+            TensorValues::F32(values) => size_of_val(&values[..]),
+            TensorValues::F64(values) => size_of_val(&values[..]),
+            TensorValues::I64(values) => size_of_val(&values[..]),
+        }
+    }
+}
+
+/// The numbers of a file; the name of their kind if it is none of ours.
+fn decode(view: &TensorView<'_>) -> std::result::Result<Tensor, String> {
+    fn numbers<const N: usize, T>(bytes: &[u8], number: fn([u8; N]) -> T) -> Vec<T> {
+        bytes.as_chunks().0.iter().map(|&bytes| number(bytes)).collect()
+    }
+    let values = match view.dtype() {
+        Dtype::F32 => TensorValues::F32(numbers(view.data(), f32::from_le_bytes)),
+        Dtype::F64 => TensorValues::F64(numbers(view.data(), f64::from_le_bytes)),
+        Dtype::I64 => TensorValues::I64(numbers(view.data(), i64::from_le_bytes)),
+        other => return Err(format!("{other:?}")),
+    };
+    Tensor::from_values(view.shape().to_vec(), values).map_err(|error| error.to_string())
 }
 
 /// The two files of a checkpoint.

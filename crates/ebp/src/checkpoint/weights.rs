@@ -14,10 +14,9 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::{Device, Tensor};
-
 use super::{Checkpoint, CheckpointMeta, Holds};
 use crate::nn::{FIRST_MOMENT, NUM_STEPS, SECOND_MOMENT, StateParts, join_parts};
+use crate::tensor::{Tensor, Tensors};
 use crate::{Error, Result};
 
 const PARAMETERS: &str = "parameters";
@@ -53,9 +52,7 @@ impl Checkpoint {
             if !is_optimiser(&part) {
                 return Err(invalid(format!("`{part}`")));
             }
-            let suffix = format!(".{FIRST_MOMENT}");
-            let names = moments.keys().filter_map(|name| name.strip_suffix(&suffix));
-            left_out.insert(part, names.map(ToOwned::to_owned).collect());
+            left_out.insert(part, moments.into_keys().collect());
         }
         let meta = CheckpointMeta { holds: Holds::Weights(left_out), ..self.meta.clone() };
         Ok(Self { state: join_parts([(PARAMETERS, parameters)]), meta })
@@ -67,23 +64,35 @@ impl Checkpoint {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] naming a variable that is missing.
-    pub fn model_state(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub fn model_state(&self) -> Result<Tensors> {
         let Holds::Weights(left_out) = &self.meta.holds else { return Ok(self.state.clone()) };
         let mut state = self.state.clone();
         for (part, names) in left_out {
             for name in names {
-                let Some(weight) = self.state.get(&format!("{PARAMETERS}/{name}")) else {
-                    return Err(Error::invalid("state", format!("with `{name}`"), "none"));
+                let weight = |name: &str| {
+                    let found = self.state.get(&format!("{PARAMETERS}/{name}"));
+                    found.ok_or_else(|| Error::invalid("state", format!("with `{name}`"), "none"))
                 };
-                if !is_optimiser(part) {
-                    state.insert(format!("{part}/{name}"), weight.clone());
-                    continue;
+                let zeros = |weight: &Tensor| {
+                    let dims = weight.dims().to_vec();
+                    let length = dims.iter().product();
+                    Tensor::new(dims, vec![0.0; length])
+                };
+                let whole = format!("{part}/{name}");
+                match name.rsplit_once('.') {
+                    _ if !is_optimiser(part) => drop(state.insert(whole, weight(name)?.clone())),
+                    Some((name, FIRST_MOMENT | SECOND_MOMENT)) => {
+                        state.insert(whole, zeros(weight(name)?)?);
+                    }
+                    Some((_, NUM_STEPS)) => drop(state.insert(whole, Tensor::integer(0))),
+                    // Earlier exports name the variable and mean all three.
+                    _ => {
+                        for moment in [FIRST_MOMENT, SECOND_MOMENT] {
+                            state.insert(format!("{whole}.{moment}"), zeros(weight(name)?)?);
+                        }
+                        state.insert(format!("{whole}.{NUM_STEPS}"), Tensor::integer(0));
+                    }
                 }
-                for moment in [FIRST_MOMENT, SECOND_MOMENT] {
-                    state.insert(format!("{part}/{name}.{moment}"), weight.zeros_like()?);
-                }
-                let none = Tensor::new(0_i64, &Device::Cpu)?;
-                state.insert(format!("{part}/{name}.{NUM_STEPS}"), none);
             }
         }
         Ok(state)
@@ -117,7 +126,7 @@ mod tests {
     use super::*;
 
     fn tensor(values: &[f32]) -> Tensor {
-        Tensor::new(values, &Device::Cpu).unwrap()
+        Tensor::new(vec![values.len()], values.to_vec()).unwrap()
     }
 
     /// A trained network with a buffer, and a sampler that has no average.
@@ -133,14 +142,14 @@ mod tests {
         {
             state.insert(format!("{name}.first_moment"), moment.clone());
             state.insert(format!("{name}.second_moment"), moment);
-            state.insert(format!("{name}.num_steps"), Tensor::new(9_i64, &Device::Cpu).unwrap());
+            state.insert(format!("{name}.num_steps"), Tensor::integer(9));
         }
         let meta = CheckpointMeta { step: 9, seed: 3, ..CheckpointMeta::default() };
         Checkpoint { state, meta }
     }
 
-    fn values(state: &BTreeMap<String, Tensor>, name: &str) -> Vec<f32> {
-        state[name].to_vec1().unwrap()
+    fn values(state: &Tensors, name: &str) -> Vec<f32> {
+        state[name].as_f32().unwrap().to_vec()
     }
 
     #[test]
@@ -168,7 +177,7 @@ mod tests {
         assert_eq!(values(&state, "parameters/sampler.v"), [3.0]);
         assert_eq!(values(&state, "adam/model.w.second_moment"), [0.0, 0.0]);
         assert_eq!(values(&state, "sampler_adam/sampler.v.first_moment"), [0.0]);
-        assert_eq!(state["adam/model.w.num_steps"].to_scalar::<i64>().unwrap(), 0);
+        assert_eq!(state["adam/model.w.num_steps"].as_integer(), Some(0));
         // What a run saved stays as it is.
         assert_eq!(values(&full().model_state().unwrap(), "parameters/model.w"), [1.0, 2.0]);
     }

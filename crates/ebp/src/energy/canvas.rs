@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::process::Grid;
-use crate::process::one::{EnergyBasedConfig};
+use crate::process::one::EnergyBasedConfig;
 use crate::tape::{Choice, Group, Interpolation, Tape, Var};
 
 #[derive(Clone, Debug)]
@@ -97,8 +97,10 @@ fn interpolation(grid: Grid, side: usize) -> Interpolation {
     };
     let mut weights = Vec::with_capacity(grid.num_places());
     for place in 0..grid.num_places() {
-        let (rows, columns) =
-            (around(place / grid.width(), grid.height()), around(place % grid.width(), grid.width()));
+        let (rows, columns) = (
+            around(place / grid.width(), grid.height()),
+            around(place % grid.width(), grid.width()),
+        );
         let cell = |down: usize, across: usize| {
             let ((y, a), (x, b)) = (rows[down], columns[across]);
             ((y * side + x) as u32, a * b)

@@ -211,7 +211,7 @@ impl FlowPrior {
         let is_last = |name: &&String| name.ends_with("last.weight");
         let num_layers = couplings.keys().filter(is_last).count();
         let hidden = match couplings.get("coupling0.second.bias") {
-            Some(bias) => bias.elem_count(),
+            Some(bias) => bias.dims().iter().product(),
             None if num_layers == 0 => 1,
             None => return Err(missing("coupling0.second.bias")),
         };

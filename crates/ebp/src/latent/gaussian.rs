@@ -1,10 +1,9 @@
 //! Gaussian laws of θ: the standard one, and one with the mean and covariance of codes.
 
-use candle_core::{Device, Tensor};
-
 use super::{Codes, LOG_ROOT_TAU, Prior, PriorState, check_rows, log_standard};
 use crate::linalg::{Cholesky, Matrix};
 use crate::rng::Stream;
+use crate::tensor::Tensor;
 use crate::{Error, Result};
 
 /// N(0, I), the paper's choice.
@@ -94,13 +93,13 @@ impl GaussianPrior {
     ///
     /// [`Error::InvalidValue`] if a tensor is missing or has another shape.
     pub fn restore(state: &PriorState) -> Result<Self> {
-        let mean = state.get("mean").ok_or_else(|| missing("mean"))?.flatten_all()?.to_vec1()?;
-        let factor = state.get("factor").ok_or_else(|| missing("factor"))?;
-        if mean.is_empty() || factor.dims() != [mean.len(), mean.len()] {
+        let (mean, _) = saved(state, "mean")?;
+        let (factor, dims) = saved(state, "factor")?;
+        if mean.is_empty() || dims != [mean.len(), mean.len()] {
             let expected = format!("of shape [{0}, {0}]", mean.len());
-            return Err(Error::invalid("factor", expected, format!("{:?}", factor.dims())));
+            return Err(Error::invalid("factor", expected, format!("{dims:?}")));
         }
-        Ok(Self { mean, factor: factor.flatten_all()?.to_vec1()? })
+        Ok(Self { mean, factor })
     }
 
     /// u = L⁻¹ (θ − m) of every row.
@@ -150,6 +149,12 @@ impl GaussianPrior {
     }
 }
 
+/// A saved tensor and its shape.
+pub(super) fn saved<'a>(state: &'a PriorState, name: &str) -> Result<(Vec<f32>, &'a [usize])> {
+    let found = state.get(name).and_then(|tensor| Some((tensor.as_f32()?, tensor.dims())));
+    found.map(|(values, dims)| (values.to_vec(), dims)).ok_or_else(|| missing(name))
+}
+
 pub(super) fn missing(name: &str) -> Error {
     Error::invalid(name, "a tensor of the saved prior", "none")
 }
@@ -177,8 +182,8 @@ impl Prior for GaussianPrior {
 
     fn state(&self) -> Result<PriorState> {
         let dim = self.dim();
-        let mean = Tensor::from_slice(&self.mean, dim, &Device::Cpu)?;
-        let factor = Tensor::from_slice(&self.factor, (dim, dim), &Device::Cpu)?;
+        let mean = Tensor::new(vec![dim], self.mean.clone())?;
+        let factor = Tensor::new(vec![dim, dim], self.factor.clone())?;
         Ok(PriorState::from([("mean".to_owned(), mean), ("factor".to_owned(), factor)]))
     }
 }

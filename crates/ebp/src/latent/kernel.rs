@@ -10,13 +10,13 @@
 //! of all others (leave one out), so that nothing is gained by repeating a training set.
 //! Draws take the kernels in turn, in a drawn order.
 
-use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::gaussian::missing;
+use super::gaussian::saved;
 use super::{Codes, LOG_ROOT_TAU, Prior, PriorState, check_rows};
 use crate::linalg::symmetric_eigen;
 use crate::rng::Stream;
+use crate::tensor::Tensor;
 use crate::{Error, Result};
 
 /// How bandwidths are found.
@@ -273,12 +273,12 @@ impl KernelPrior {
     /// [`Error::InvalidValue`] if a tensor is missing or has another shape.
     pub fn restore(state: &PriorState) -> Result<Self> {
         let read = |name: &str, shape: &dyn Fn(&[usize]) -> bool| -> Result<Vec<f32>> {
-            let tensor = state.get(name).ok_or_else(|| missing(name))?;
-            if !shape(tensor.dims()) {
-                let found = format!("{:?}", tensor.dims());
+            let (values, dims) = saved(state, name)?;
+            if !shape(dims) {
+                let found = format!("{dims:?}");
                 return Err(Error::invalid(name, "the shape of the other tensors", found));
             }
-            Ok(tensor.flatten_all()?.to_vec1()?)
+            Ok(values)
         };
         let mean = read("mean", &|dims| dims.len() == 1 && dims[0] > 0)?;
         let k = mean.len();
@@ -343,9 +343,7 @@ impl Prior for KernelPrior {
 
     fn state(&self) -> Result<PriorState> {
         let k = self.dim();
-        let tensor = |values: &[f32], shape: &[usize]| -> Result<Tensor> {
-            Ok(Tensor::from_slice(values, shape, &Device::Cpu)?)
-        };
+        let tensor = |values: &[f32], shape: &[usize]| Tensor::new(shape.to_vec(), values.to_vec());
         Ok(PriorState::from([
             ("mean".to_owned(), tensor(&self.mean, &[k])?),
             ("directions".to_owned(), tensor(&self.directions, &[k, k])?),

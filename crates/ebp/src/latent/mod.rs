@@ -20,11 +20,8 @@ mod flow;
 mod gaussian;
 mod kernel;
 
-use std::collections::BTreeMap;
-
-use candle_core::Tensor;
-
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 pub use codes::Codes;
@@ -33,7 +30,7 @@ pub use gaussian::{GaussianPrior, StandardPrior};
 pub use kernel::{KernelConfig, KernelFit, KernelPrior};
 
 /// Tensors by name, as checkpoints keep them.
-pub type PriorState = BTreeMap<String, Tensor>;
+pub type PriorState = Tensors;
 
 /// A law of θ with an exact density.
 pub trait Prior: std::fmt::Debug + Send + Sync {

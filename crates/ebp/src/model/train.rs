@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use candle_core::Tensor;
-
 use super::{
     CHECKPOINTS, CloudData, CurveData, Device, Kind, Model, PictureData, SetEnergyData, Settings,
     clouds, curves, pictures, set_energies,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
+use crate::tensor::Tensors;
 use crate::train::{
     Evaluation, Existing, Finished, Observer, Plan, Program, Silent, Surroundings, Trainable,
     TrainerConfig, run_training,
@@ -158,7 +157,7 @@ pub(super) struct Lesson<'a> {
     config: String,
     trainer: TrainerConfig,
     seed: u64,
-    start: Option<BTreeMap<String, Tensor>>,
+    start: Option<Tensors>,
     from: Option<PathBuf>,
     around: Surroundings<'a>,
 }
@@ -194,11 +193,7 @@ impl Lesson<'_> {
 }
 
 /// The weights in a folder as the state of a training that begins.
-fn weights_of(
-    folder: &Path,
-    settings: &Settings,
-    config: &str,
-) -> Result<BTreeMap<String, Tensor>> {
+fn weights_of(folder: &Path, settings: &Settings, config: &str) -> Result<Tensors> {
     let checkpoint = newest(folder)?;
     let before = Settings::parse(&checkpoint.meta.config)?;
     if before.kind() != settings.kind() {
@@ -230,14 +225,12 @@ pub(super) fn has_averages(checkpoint: &Checkpoint) -> bool {
 }
 
 fn newest(folder: &Path) -> Result<Checkpoint> {
-    match CheckpointStore::read_newest(folder.join(CHECKPOINTS))? {
-        Some(loaded) => Ok(loaded.checkpoint),
-        None => {
-            let message = format!("there is no model in `{}` to start from", folder.display());
-            let help = "give the folder of a run or of exported weights, such as models/chairs";
-            Err(Error::refused(message).with_help(help))
-        }
+    if let Some(loaded) = CheckpointStore::read_newest(folder.join(CHECKPOINTS))? {
+        return Ok(loaded.checkpoint);
     }
+    let message = format!("there is no model in `{}` to start from", folder.display());
+    let help = "give the folder of a run or of exported weights, such as models/chairs";
+    Err(Error::refused(message).with_help(help))
 }
 
 /// Which settings of the networks a model had otherwise, in words.

@@ -8,14 +8,13 @@
 //! η is the learning rate and ω the decoupled weight decay (Kingma and Ba, 2015; Loshchilov and
 //! Hutter, 2019). β₁ = 0 is allowed and is what adversarial training uses.
 
-use std::collections::BTreeMap;
-
 use candle_core::backprop::GradStore;
-use candle_core::{DType, Device, Tensor, Var};
+use candle_core::{Tensor, Var};
 use rayon::prelude::*;
 
 use super::Parameters;
 use super::host::{HostView, update};
+use crate::tensor::{self, Tensors};
 use crate::{Error, Result};
 
 /// Entries that one thread takes at a time.
@@ -214,15 +213,15 @@ impl Adam {
     /// # Errors
     ///
     /// [`Error::Tensor`] if a copy fails.
-    pub fn export(&self) -> Result<BTreeMap<String, Tensor>> {
-        let mut tensors = BTreeMap::new();
+    pub fn export(&self) -> Result<Tensors> {
+        let mut tensors = Tensors::new();
         for slot in &self.slots {
             let dims = slot.variable.dims();
             for (part, values) in [(FIRST_MOMENT, &slot.first), (SECOND_MOMENT, &slot.second)] {
-                let tensor = Tensor::from_slice(values, dims, &Device::Cpu)?;
+                let tensor = tensor::Tensor::new(dims.to_vec(), values.clone())?;
                 tensors.insert(format!("{}.{part}", slot.name), tensor);
             }
-            let num_steps = Tensor::new(i64::from(slot.num_steps), &Device::Cpu)?;
+            let num_steps = tensor::Tensor::integer(i64::from(slot.num_steps));
             tensors.insert(format!("{}.{NUM_STEPS}", slot.name), num_steps);
         }
         Ok(tensors)
@@ -235,7 +234,7 @@ impl Adam {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] naming a tensor that is missing, unknown or of another shape.
-    pub fn import(&mut self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub fn import(&mut self, tensors: &Tensors) -> Result<()> {
         let mut slots = self.slots.clone();
         for slot in &mut slots {
             slot.first =
@@ -243,12 +242,8 @@ impl Adam {
             slot.second =
                 saved(tensors, &format!("{}.{SECOND_MOMENT}", slot.name), slot.variable.dims())?;
             let name = format!("{}.{NUM_STEPS}", slot.name);
-            let num_steps = match tensors.get(&name) {
-                Some(tensor) if tensor.dtype() == DType::I64 && tensor.rank() == 0 => {
-                    u32::try_from(tensor.to_scalar::<i64>()?).ok()
-                }
-                _ => None,
-            };
+            let found = tensors.get(&name).and_then(tensor::Tensor::as_integer);
+            let num_steps = found.and_then(|steps| u32::try_from(steps).ok());
             slot.num_steps = num_steps.ok_or_else(|| {
                 Error::invalid(name, "a saved number of steps", format!("{num_steps:?}"))
             })?;
@@ -272,17 +267,15 @@ pub(crate) const SECOND_MOMENT: &str = "second_moment";
 /// Ends the name of the number of steps.
 pub(crate) const NUM_STEPS: &str = "num_steps";
 
-fn saved(tensors: &BTreeMap<String, Tensor>, name: &str, dims: &[usize]) -> Result<Vec<f32>> {
+fn saved(tensors: &Tensors, name: &str, dims: &[usize]) -> Result<Vec<f32>> {
     match tensors.get(name) {
-        Some(tensor) if tensor.dims() == dims && tensor.dtype() == DType::F32 => {
-            Ok(tensor.flatten_all()?.to_vec1()?)
+        Some(tensor) if tensor.dims() == dims && tensor.as_f32().is_some() => {
+            Ok(tensor.as_f32().unwrap_or_default().to_vec())
         }
         found => Err(Error::invalid(
             name,
             format!("a saved f32 tensor of shape {dims:?}"),
-            found.map_or("none".into(), |tensor| {
-                format!("{:?} of shape {:?}", tensor.dtype(), tensor.dims())
-            }),
+            found.map_or("none".into(), |tensor| format!("{tensor:?}")),
         )),
     }
 }

@@ -12,6 +12,7 @@ use candle_core::{
     CpuStorage, CustomOp3, Device, InplaceOp1, Layout, Shape, Storage, StorageRef, Tensor, Var,
 };
 
+use crate::tensor::{self, TensorValues};
 use crate::{Error, Result};
 
 /// A borrowed view of the numbers of a contiguous f32 tensor on the host.
@@ -87,6 +88,20 @@ pub(crate) fn read_variable(variable: &Var, to: &mut [f32]) -> Result<()> {
 /// Overwrites the numbers of a variable.
 pub(crate) fn write_variable(variable: &Var, from: &[f32]) -> Result<()> {
     update(variable, |values| values.copy_from_slice(from))
+}
+
+/// A copy of candle's numbers, as checkpoints keep them.
+pub(super) fn from_candle(found: &Tensor) -> Result<tensor::Tensor> {
+    tensor::Tensor::new(found.dims().to_vec(), found.flatten_all()?.to_vec1()?)
+}
+
+/// The way back.
+pub(super) fn to_candle(saved: &tensor::Tensor) -> Result<Tensor> {
+    Ok(match saved.values() {
+        TensorValues::F32(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
+        TensorValues::F64(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
+        TensorValues::I64(values) => Tensor::from_slice(values, saved.dims(), &Device::Cpu)?,
+    })
 }
 
 struct InPlace<F>(RefCell<F>);

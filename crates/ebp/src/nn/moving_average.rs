@@ -7,14 +7,13 @@
 //! It averages over about 1/(1 − decay) steps, and removes the noise with which an adversarial
 //! game circles its solution. The average starts at the parameters' values when it is made.
 
-use std::collections::BTreeMap;
-
-use candle_core::{Device, Tensor, Var};
+use candle_core::Var;
 use rayon::prelude::*;
 
 use super::Parameters;
 use super::host::{HostView, update};
 use super::parameters::check_matching;
+use crate::tensor::{Tensor, Tensors};
 use crate::{Error, Result};
 
 /// Entries that one thread takes at a time.
@@ -126,11 +125,10 @@ impl MovingAverage {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] while swapped in.
-    pub fn export(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub fn export(&self) -> Result<Tensors> {
         self.check_swapped(false)?;
         let tensors = self.slots.iter().map(|(name, variable, average)| {
-            let tensor = Tensor::from_slice(average, variable.dims(), &Device::Cpu)?;
-            Ok((name.clone(), tensor))
+            Ok((name.clone(), Tensor::new(variable.dims().to_vec(), average.clone())?))
         });
         tensors.collect()
     }
@@ -141,13 +139,13 @@ impl MovingAverage {
     ///
     /// [`Error::InvalidValue`] while swapped in, or naming a tensor that is missing, unknown or
     /// of another shape; nothing changes then.
-    pub fn import(&mut self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub fn import(&mut self, tensors: &Tensors) -> Result<()> {
         self.check_swapped(false)?;
         let variables =
             self.slots.iter().map(|(name, variable, _)| (name.clone(), variable.clone()));
         check_matching(&variables.collect(), tensors)?;
         for (name, _, average) in &mut self.slots {
-            *average = tensors[name].flatten_all()?.to_vec1()?;
+            *average = tensors[name].as_f32().unwrap_or_default().to_vec();
         }
         Ok(())
     }
@@ -171,6 +169,8 @@ impl MovingAverage {
 
 #[cfg(test)]
 mod tests {
+    use candle_core::{Device, Tensor};
+
     use super::*;
     use crate::nn::Initialiser;
 

@@ -11,8 +11,10 @@ use candle_nn::var_builder::SimpleBackend;
 use candle_nn::{Init, VarBuilder};
 
 use super::Initialiser;
+use super::host::{from_candle, to_candle};
 use crate::point::{MlpShape, PointMlp};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// What a stored tensor is for.
@@ -169,11 +171,9 @@ impl Parameters {
     /// # Errors
     ///
     /// [`Error::Tensor`] if a copy fails.
-    pub fn export(&self) -> Result<BTreeMap<String, Tensor>> {
-        self.select(|_| true)
-            .into_iter()
-            .map(|(name, variable)| Ok((name, variable.as_detached_tensor().copy()?)))
-            .collect()
+    pub fn export(&self) -> Result<Tensors> {
+        let all = self.select(|_| true).into_iter();
+        all.map(|(name, variable)| Ok((name, from_candle(&variable)?))).collect()
     }
 
     /// Overwrites every tensor of this group by the one of the same full name.
@@ -184,12 +184,11 @@ impl Parameters {
     ///
     /// [`Error::InvalidValue`] naming a tensor that is missing from `tensors`, has another shape
     /// or dtype, or is not part of this group.
-    pub fn import(&self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub fn import(&self, tensors: &Tensors) -> Result<()> {
         let variables: BTreeMap<_, _> = self.select(|_| true).into_iter().collect();
         check_matching(&variables, tensors)?;
         for (name, variable) in &variables {
-            // A copy, since candle refuses to set a variable to a view of itself.
-            variable.set(&tensors[name].copy()?)?;
+            variable.set(&to_candle(&tensors[name])?)?;
         }
         Ok(())
     }
@@ -210,18 +209,14 @@ impl Parameters {
 }
 
 /// Checks that `tensors` holds exactly the names, shapes and dtype of `variables`.
-pub(super) fn check_matching(
-    variables: &BTreeMap<String, Var>,
-    tensors: &BTreeMap<String, Tensor>,
-) -> Result<()> {
+pub(super) fn check_matching(variables: &BTreeMap<String, Var>, tensors: &Tensors) -> Result<()> {
     for (name, variable) in variables {
         let expected = || format!("a saved f32 tensor of shape {:?}", variable.dims());
         let Some(tensor) = tensors.get(name) else {
             return Err(Error::invalid(name, expected(), "none"));
         };
-        if tensor.dims() != variable.dims() || tensor.dtype() != DType::F32 {
-            let found = format!("{:?} of shape {:?}", tensor.dtype(), tensor.dims());
-            return Err(Error::invalid(name, expected(), found));
+        if tensor.dims() != variable.dims() || tensor.as_f32().is_none() {
+            return Err(Error::invalid(name, expected(), format!("{tensor:?}")));
         }
     }
     match tensors.iter().find(|(name, _)| !variables.contains_key(*name)) {
@@ -301,8 +296,7 @@ mod tests {
             .unwrap()
             .into_iter()
             .map(|(name, tensor)| {
-                let values: Vec<f32> = tensor.flatten_all().unwrap().to_vec1().unwrap();
-                (name, values.into_iter().map(f32::to_bits).collect())
+                (name, tensor.as_f32().unwrap().iter().map(|x| x.to_bits()).collect())
             })
             .collect()
     }

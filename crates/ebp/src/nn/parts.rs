@@ -3,12 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::Tensor;
-
+use crate::tensor::Tensors;
 use crate::{Error, Result};
-
-/// Tensors by name.
-type Tensors = BTreeMap<String, Tensor>;
 
 /// One map of all parts.
 pub(crate) fn join_parts<'a>(parts: impl IntoIterator<Item = (&'a str, Tensors)>) -> Tensors {

@@ -127,11 +127,7 @@ impl Ade {
     }
 
     /// Draws at the targets' places as they are now.
-    pub(crate) fn draw(
-        &self,
-        game: &Game<'_>,
-        stream: Stream,
-    ) -> Result<(Array, Arc<SetOffsets>)> {
+    pub(crate) fn draw(&self, game: &Game<'_>, stream: Stream) -> Result<(Array, Arc<SetOffsets>)> {
         let mut tape = game.model.device().tape();
         tape.read(&self.parameters);
         let (followed, targets) = game.begin(&mut tape)?;

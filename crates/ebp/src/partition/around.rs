@@ -18,8 +18,6 @@ const WIDTHS: [f32; 3] = [0.01, 0.03, 0.1];
 /// √2π.
 const ROOT_TAU: f32 = 2.506_628_3;
 
-
-
 /// Candidates `[anchors, K, dims]` with their log w, `[anchors, K]`.
 pub(crate) struct Around {
     pub(crate) values: Vec<f32>,

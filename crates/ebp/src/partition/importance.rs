@@ -161,7 +161,8 @@ impl Importance {
             // Each part is an estimate of Z, and so is their mean by shares.
             #[expect(clippy::cast_possible_truncation, reason = "weights are f32")]
             let log_count = (more as f32).ln() - ((more as f64 / total).ln() as f32);
-            let drawn = tape.weigh_draws(draws.values, draws.log_density, self.domain, log_count)?;
+            let drawn =
+                tape.weigh_draws(draws.values, draws.log_density, self.domain, log_count)?;
             let drawn = tape.reshape(drawn, (anchors, more))?;
             let shared = tape.affine(weights, 1.0, (count as f64 / total).ln())?;
             weights = tape.concat(&[shared, drawn])?;

@@ -71,11 +71,7 @@ pub(crate) struct Estimate {
 }
 
 /// Mean over sets of the mean over the rows of each, `[1, 1]`.
-pub(crate) fn mean_of_means(
-    tape: &mut Tape,
-    x: Var,
-    offsets: &Arc<SetOffsets>,
-) -> Result<Var> {
+pub(crate) fn mean_of_means(tape: &mut Tape, x: Var, offsets: &Arc<SetOffsets>) -> Result<Var> {
     let sums = tape.set_sums(x, offsets)?;
     let sets = offsets.num_sets();
     let shares = (0..sets).map(|set| 1.0 / (sets * offsets.size(set)) as f32).collect();

@@ -9,11 +9,11 @@
 //! whatever the network makes of it.
 
 use super::Targets;
+use crate::Result;
 use crate::energy::ElementEnergy;
+use crate::process::one::EnergyBasedConfig;
 use crate::rng::Stream;
 use crate::tape::{Array, Device, Tape, Var};
-use crate::Result;
-use crate::process::one::EnergyBasedConfig;
 
 /// Noisy values and the slopes that f should have at them, on the host.
 #[derive(Clone, Debug)]

@@ -168,7 +168,8 @@ impl Posterior {
     /// q(θ | set) of every set.
     pub(crate) fn read(&self, tape: &mut Tape, sets: &PosteriorArrays) -> Result<Reading> {
         let count = sets.num_sets();
-        let rows = tape.constant(sets.rows.clone(), (sets.rows.len() / sets.columns, sets.columns))?;
+        let rows =
+            tape.constant(sets.rows.clone(), (sets.rows.len() / sets.columns, sets.columns))?;
         let (features, active) = match &self.elements {
             Elements::Table(table) => table.read(tape, rows)?,
             Elements::DeepSets(network) => network.read(tape, rows, &sets.offsets)?,

@@ -1,12 +1,9 @@
 //! Processes that learn.
 
-use std::collections::BTreeMap;
-
-use candle_core::Tensor;
-
 use super::{Process, Task};
 use crate::Result;
 use crate::nn::{Record, Step};
+use crate::tensor::Tensors;
 
 /// A process that learns from tasks, one step at a time.
 pub trait Learner: Process {
@@ -43,7 +40,7 @@ pub trait Learner: Process {
     /// # Errors
     ///
     /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
-    fn state(&self) -> Result<BTreeMap<String, Tensor>>;
+    fn state(&self) -> Result<Tensors>;
 
     /// Takes back what [`state`](Self::state) gave: learning goes on bit for bit.
     ///
@@ -51,5 +48,5 @@ pub trait Learner: Process {
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does
     /// not fit or is not known.
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
+    fn restore(&mut self, state: &Tensors) -> Result<()>;
 }

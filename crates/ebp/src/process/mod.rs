@@ -17,13 +17,13 @@ mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+pub mod one;
 mod picture;
 mod set_energy;
 mod special;
 mod standardised;
 mod student_t;
 mod task;
-pub mod one;
 pub(crate) mod unconditional;
 
 use std::fmt::Debug;

@@ -216,7 +216,8 @@ impl Layout {
         for set in 0..sets {
             let range = offsets.range(set);
             for _ in 0..count {
-                filled.extend((0..slots).map(|slot| number((range.start + slot).min(range.end - 1))));
+                filled
+                    .extend((0..slots).map(|slot| number((range.start + slot).min(range.end - 1))));
             }
             for slot in 0..range.len() {
                 found.extend((0..count).map(|draw| number((set * count + draw) * slots + slot)));
@@ -280,8 +281,7 @@ impl Running<'_> {
             let centred = tape.subtract(x, self.mean)?;
             tape.multiply(centred, self.inverse)?
         };
-        let (scale, shift) =
-            (tape.parameter(&self.norm.scale)?, tape.parameter(&self.norm.shift)?);
+        let (scale, shift) = (tape.parameter(&self.norm.scale)?, tape.parameter(&self.norm.shift)?);
         let scaled = tape.multiply(standard, scale)?;
         tape.add(scaled, shift)
     }

@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::elementwise::{Join, Spread, join};
 use super::point::{Arguments, Points};
-use super::{Array, Device, Reversal, Tape, Var, cuda};
+use super::{Array, Device, Tape, Var, cuda};
 use crate::error::check_length;
 use crate::point::{
-    CandidateValues, Candidates, Gradients, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
+    CandidateValues, Candidates, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
 };
 use crate::{Error, Result, SetOffsets};
 
@@ -133,7 +133,7 @@ impl Tape {
         })
     }
 
-    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, values, context and
+    /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, candidates, context and
     /// locations, none to the weights.
     ///
     /// # Errors
@@ -154,21 +154,43 @@ impl Tape {
             Device::Cuda(gpu) => cuda::log_partition(gpu, &arrays)?,
         };
         let (_, parameters, context) = network;
-        let kinds = [Some(parameters), Some(candidates.values), context, candidates.locations];
-        let inputs: Vec<Var> = kinds.iter().copied().flatten().collect();
-        let is_tracked = kinds.map(|input| input.is_some_and(|input| self.is_tracked(input)));
-        let [parameters, elements, context, locations] = is_tracked;
-        let wanted = Wanted { parameters, elements, context, locations };
-        let is_input = kinds.map(|input| input.is_some());
+        let inputs: Vec<Var> = [parameters, candidates.values]
+            .into_iter()
+            .chain(context)
+            .chain(candidates.locations)
+            .collect();
+        let has_context = context.is_some();
         let values = self.constant(values, (anchors, count))?;
         let result: Array = log_partition;
         let kept = result.clone();
         let log_partition = self.record(&inputs, result, (anchors, 1), move |reversal| {
-            let found = partition_backward(reversal, &arrays, &kept, wanted)?;
-            // One gradient for each input that there is.
-            let parts = [found.parameters, found.elements, found.context, found.locations];
-            let of_inputs = parts.into_iter().zip(is_input).filter(|(_, is_input)| *is_input);
-            Ok(of_inputs.map(|(part, _)| part).collect())
+            let g = reversal.cotangent()?;
+            let is_wanted = |input: usize| reversal.wanted.get(input).copied().unwrap_or(false);
+            let wanted = Wanted {
+                parameters: is_wanted(0),
+                elements: is_wanted(1),
+                context: has_context && is_wanted(2),
+                locations: is_wanted(2 + usize::from(has_context)),
+            };
+            let [parameters, elements, of_context, locations] = match reversal.device {
+                Device::Cpu(cpu) => {
+                    let (mlp, candidates) = (arrays.mlp()?, arrays.host()?);
+                    let (log_z, g) = (kept.host()?, g.host()?);
+                    let found = cpu.log_partition_backward(&mlp, &candidates, log_z, g, wanted)?;
+                    [found.parameters, found.elements, found.context, found.locations]
+                        .map(|gradient| gradient.map(Array::from))
+                }
+                Device::Cuda(gpu) => {
+                    cuda::log_partition_backward(gpu, &arrays, [kept.cuda()?, g.cuda()?], wanted)?
+                }
+            };
+            let mut found = vec![parameters, elements];
+            if has_context {
+                found.push(of_context);
+            }
+            found.push(locations);
+            found.truncate(reversal.wanted.len());
+            Ok(found)
         });
         Ok(PartitionVars { log_partition, values })
     }
@@ -262,32 +284,6 @@ pub(super) struct LikelihoodParts {
     pub(super) values: Array,
     /// Of parameters and context.
     pub(super) gradients: Vec<Option<Array>>,
-}
-
-fn partition_backward(
-    reversal: &Reversal<'_>,
-    arrays: &CandidateArrays,
-    log_partition: &Array,
-    wanted: Wanted,
-) -> Result<Gradients<Array>> {
-    let g = reversal.cotangent()?;
-    match reversal.device {
-        Device::Cpu(cpu) => {
-            let (mlp, candidates) = (arrays.mlp()?, arrays.host()?);
-            let (log_partition, g) = (log_partition.host()?, g.host()?);
-            let found = cpu.log_partition_backward(&mlp, &candidates, log_partition, g, wanted)?;
-            Ok(Gradients {
-                parameters: found.parameters.map(Array::from),
-                context: found.context.map(Array::from),
-                elements: found.elements.map(Array::from),
-                locations: found.locations.map(Array::from),
-            })
-        }
-        Device::Cuda(gpu) => {
-            let arrays_of_gpu = [log_partition.cuda()?, g.cuda()?];
-            cuda::log_partition_backward(gpu, arrays, arrays_of_gpu, wanted)
-        }
-    }
 }
 
 fn on_cpu(

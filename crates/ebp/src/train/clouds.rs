@@ -1,15 +1,13 @@
 //! Training of unconditional processes on clouds.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use candle_core::Tensor;
 
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
 use crate::data::Clouds;
 use crate::process::{BatchMaker, CloudBatch, UnconditionalProcess};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// A process and the clouds it learns from. Batches are prepared ahead, beside the networks' work.
@@ -114,11 +112,11 @@ impl Trainable for CloudTraining {
         self.ahead.begin(next, move || source.prepare(&next));
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.process.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.process.restore(state)
     }
 }

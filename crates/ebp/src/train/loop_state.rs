@@ -1,12 +1,10 @@
 //! Where a run stands: steps taken, rollbacks, the last good state.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
-
-use candle_core::{DType, Tensor};
 
 use super::{BestIs, Event, Session, TrainerConfig};
 use crate::checkpoint::{Best, Checkpoint, CheckpointMeta, Rollback};
+use crate::tensor::{TensorValues, Tensors};
 use crate::{Error, Result};
 
 /// A number that is not finite.
@@ -80,7 +78,7 @@ impl LoopState {
     /// Writes a checkpoint, if there is a place for it, and says so.
     pub(super) fn save<T: ?Sized>(
         &mut self,
-        tensors: BTreeMap<String, Tensor>,
+        tensors: Tensors,
         config: &TrainerConfig,
         session: &mut Session<'_, T>,
     ) -> Result<()> {
@@ -125,25 +123,15 @@ impl LoopState {
 }
 
 /// The first number of a state that is NaN or infinite, with the name of its tensor.
-pub(super) fn first_non_finite(state: &BTreeMap<String, Tensor>) -> Result<Option<(String, f64)>> {
-    for (name, tensor) in state {
-        let found = match tensor.dtype() {
-            DType::F32 => tensor
-                .flatten_all()?
-                .to_vec1::<f32>()?
-                .into_iter()
-                .find(|value| !value.is_finite())
-                .map(f64::from),
-            DType::F64 => {
-                tensor.flatten_all()?.to_vec1::<f64>()?.into_iter().find(|value| !value.is_finite())
-            }
-            _ => None,
+pub(super) fn first_non_finite(state: &Tensors) -> Option<(String, f64)> {
+    state.iter().find_map(|(name, tensor)| {
+        let found = match tensor.values() {
+            TensorValues::F32(all) => all.iter().find(|x| !x.is_finite()).copied().map(f64::from),
+            TensorValues::F64(all) => all.iter().find(|x| !x.is_finite()).copied(),
+            TensorValues::I64(_) => None,
         };
-        if let Some(value) = found {
-            return Ok(Some((name.clone(), value)));
-        }
-    }
-    Ok(None)
+        Some((name.clone(), found?))
+    })
 }
 
 #[cfg(test)]

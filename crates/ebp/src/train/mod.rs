@@ -25,10 +25,7 @@ mod set_energies;
 mod tensorboard;
 mod trainer;
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
-
-use candle_core::Tensor;
 
 pub use self::clouds::CloudTraining;
 pub use self::config::{BestIs, OnDivergence, TrainerConfig};
@@ -43,6 +40,7 @@ pub use self::tensorboard::TensorBoard;
 pub use self::trainer::{Evaluation, Outcome, Session, Trainer};
 use crate::Result;
 pub use crate::nn::{Record, Step};
+use crate::tensor::Tensors;
 
 /// What a training run trains: a model with its optimisers and averages.
 ///
@@ -68,7 +66,7 @@ pub trait Trainable: Debug {
     /// # Errors
     ///
     /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
-    fn state(&self) -> Result<BTreeMap<String, Tensor>>;
+    fn state(&self) -> Result<Tensors>;
 
     /// Takes back what [`state`](Self::state) gave.
     ///
@@ -76,5 +74,5 @@ pub trait Trainable: Debug {
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does
     /// not fit or is not known.
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()>;
+    fn restore(&mut self, state: &Tensors) -> Result<()>;
 }

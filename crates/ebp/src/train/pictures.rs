@@ -1,9 +1,7 @@
 //! Training on pictures: random parts are given, the rest is learned.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use candle_core::Tensor;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +9,7 @@ use super::{Record, Step, Trainable};
 use crate::data::image::{Images, KnownPart};
 use crate::process::{Learner, Task, picture_task};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result};
 
 /// What a step learns from.
@@ -172,11 +171,11 @@ impl<L: Learner + ?Sized> Trainable for Pictures<L> {
         self.process.learn(&tasks, &Step { stream: step.stream.child(1), ..*step })
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.process.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.process.restore(state)
     }
 }

@@ -1,14 +1,12 @@
 //! Training of processes: tasks from built-in curves or from sets of one's own.
 
-use std::collections::BTreeMap;
-
-use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::{Record, Step, Trainable};
 use crate::data::CurveFamily;
 use crate::process::{Learner, Task};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result};
 
 /// What a step learns from.
@@ -133,11 +131,11 @@ impl Trainable for Regression {
         self.process.learn(&tasks, &Step { stream: step.stream.child(1), ..*step })
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.process.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.process.restore(state)
     }
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -19,6 +18,7 @@ use super::{
 use crate::checkpoint::{Checkpoint, CheckpointMeta};
 use crate::config::differing_keys;
 use crate::files::{read_json, write_json};
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// Seconds of training so far, beside the run.
@@ -40,7 +40,7 @@ pub struct Plan<'a, T: ?Sized> {
     /// Numbers that belong to the model, such as the scales of its data.
     pub numbers: BTreeMap<String, Vec<f64>>,
     /// A state to start from in place of the model's own, such as trained weights.
-    pub start: Option<BTreeMap<String, Tensor>>,
+    pub start: Option<Tensors>,
 }
 
 /// Where a run is kept and who watches it.
@@ -177,7 +177,7 @@ fn check_same_config(directory: &RunDirectory, config: &str, changeable: &[Strin
 }
 
 /// That weights are those of a network of the same sizes.
-fn check_fits(own: &BTreeMap<String, Tensor>, start: &BTreeMap<String, Tensor>) -> Result<()> {
+fn check_fits(own: &Tensors, start: &Tensors) -> Result<()> {
     let wrong = |reason: String| {
         let message = format!("the weights to start from do not fit these settings: {reason}");
         Err(Error::refused(message))

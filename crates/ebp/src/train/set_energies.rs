@@ -1,13 +1,10 @@
 //! Training of set energies: sets of the plane drawn afresh, or parts of clouds of one's own.
 
-use std::collections::BTreeMap;
-
-use candle_core::Tensor;
-
 use super::{Record, Step, Trainable};
 use crate::data::PlanarFamily;
 use crate::process::SetEnergyProcess;
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// Where sets come from.
@@ -110,11 +107,11 @@ impl Trainable for SetTraining {
         self.model.learn(&sets, self.set_size, &Step { stream: step.stream.child(1), ..*step })
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.model.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.model.restore(state)
     }
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use candle_core::Tensor;
-
 use super::loop_state::{Divergence, LoopState, first_non_finite};
 use super::{Event, Observer, OnDivergence, Step, StepNumbers, Trainable, TrainerConfig};
 use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointStore};
@@ -161,7 +159,7 @@ impl Trainer {
                 ..CheckpointMeta::default()
             };
             let tensors = model.state()?;
-            if let Some((name, found)) = first_non_finite(&tensors)? {
+            if let Some((name, found)) = first_non_finite(&tensors) {
                 return Err(Error::invalid(name, "finite before the first step", found));
             }
             let mut state =
@@ -232,7 +230,7 @@ impl Trainer {
         let is_last = state.meta.step == num_steps;
         let is_saved = is_best || is_milestone || is_last;
         let tensors = if is_saved { Some(model.state()?) } else { None };
-        if let Some((name, found)) = tensors.as_ref().map_or(Ok(None), first_non_finite)? {
+        if let Some((name, found)) = tensors.as_ref().and_then(first_non_finite) {
             return Ok(Err(Divergence::new(name, found, number)));
         }
         // Before the checkpoint, so that no checkpoint knows a step that the metrics lack.
@@ -324,7 +322,7 @@ impl Trainer {
         let num_rollbacks = state.num_rollbacks();
         // The metrics first: whoever dies in between comes by here again.
         session.observer.observe(&Event::RolledBack { rollback: &rollback, num_rollbacks })?;
-        let tensors: BTreeMap<String, Tensor> = state.milestone.state.clone();
+        let tensors = state.milestone.state.clone();
         state.save(tensors, &self.config, session)
     }
 

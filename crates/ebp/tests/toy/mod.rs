@@ -1,10 +1,9 @@
 //! A model that trains in microseconds: y = 2 x − 1 by linear regression on noisy data, with
 //! everything that a checkpoint has to carry. It can be told to diverge.
 
-use std::collections::BTreeMap;
-
 use candle_core::{Device, Tensor, Var};
 use ebp::nn::{Adam, AdamConfig, Initialiser, MovingAverage, Parameters};
+use ebp::tensor::Tensors;
 use ebp::train::{Record, Step, Trainable};
 use ebp::{Error, Result};
 
@@ -86,17 +85,17 @@ impl Trainable for Toy {
         Ok(vec![("loss", loss), ("gradient_norm", moved.gradient_norm)])
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         let parts = [self.parameters.export()?, self.adam.export()?, self.average.export()?];
-        let mut state = BTreeMap::new();
+        let mut state = Tensors::new();
         for (part, tensors) in PARTS.into_iter().zip(parts) {
             state.extend(tensors.into_iter().map(|(name, x)| (format!("{part}.{name}"), x)));
         }
         Ok(state)
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        let part = |part: &str| -> BTreeMap<String, Tensor> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let part = |part: &str| -> Tensors {
             let names = state.iter().filter_map(|(name, x)| {
                 Some((name.strip_prefix(part)?.strip_prefix('.')?.to_owned(), x.clone()))
             });

@@ -8,10 +8,6 @@ mod forecast;
 mod rivals;
 mod settings;
 
-use std::collections::BTreeMap;
-
-use candle_core::Tensor;
-
 pub use self::data::CurveData;
 pub(crate) use self::data::{CurveSource, Scales, TableData, nats};
 pub use self::forecast::{
@@ -27,6 +23,7 @@ use crate::process::{
     EnergyBasedConfig, EnergyBasedProcess, Learner, PredictionRule, Predictive, Process,
     StandardisedPredictive,
 };
+use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, Regression, Step};
 use crate::{IndexedSet, Result};
 
@@ -74,7 +71,7 @@ impl Trained {
         }
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         let learner: &mut dyn Learner = match self {
             Self::EnergyBased(process) => process.as_mut(),
             Self::Rival(process) => process.as_mut(),

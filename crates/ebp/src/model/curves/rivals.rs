@@ -1,8 +1,5 @@
 //! Rivals of the energy-based process on curves: their settings, and how they are built.
 
-use std::collections::BTreeMap;
-
-use candle_core::{Device as TensorDevice, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::settings::{CurveProcess, CurveSettings};
@@ -15,6 +12,7 @@ use crate::process::{
     StudentTProcess, Task, VariationalImplicitProcess, VariationalImplicitProcessConfig,
 };
 use crate::rng::Stream;
+use crate::tensor::{Tensor, TensorValues, Tensors};
 use crate::{Error, IndexedSet, Result};
 
 /// Settings of the variational implicit process.
@@ -183,16 +181,18 @@ impl<P: Fit> Learner for Fitted<P> {
         ])
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        let numbers = Tensor::new(self.process.numbers(), &TensorDevice::Cpu)?;
-        Ok(BTreeMap::from([(FITTED.to_owned(), numbers)]))
+    fn state(&self) -> Result<Tensors> {
+        let numbers = self.process.numbers();
+        let tensor = Tensor::from_values(vec![numbers.len()], TensorValues::F64(numbers))?;
+        Ok(Tensors::from([(FITTED.to_owned(), tensor)]))
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        let Some(numbers) = state.get(FITTED).filter(|_| state.len() == 1) else {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let found = state.get(FITTED).filter(|_| state.len() == 1).map(Tensor::values);
+        let Some(TensorValues::F64(numbers)) = found else {
             return Err(Error::invalid("state", format!("`{FITTED}` alone"), "something else"));
         };
-        self.process = self.process.with_numbers(&numbers.to_vec1::<f64>()?)?;
+        self.process = self.process.with_numbers(numbers)?;
         Ok(())
     }
 }

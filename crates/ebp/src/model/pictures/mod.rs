@@ -13,8 +13,6 @@ mod settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use candle_core::Tensor;
-
 pub(crate) use self::complete::filled;
 pub use self::complete::{CompleteOptions, Completions, PixelDraw};
 pub use self::data::PictureData;
@@ -32,6 +30,7 @@ use crate::process::{
     Learner, SamplerKind,
 };
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
 use crate::{Error, Result};
 
@@ -140,7 +139,7 @@ impl Trained {
         }
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         let learner: &mut dyn Learner = match self {
             Self::Exact(process) => process.as_mut(),
             Self::Element(process) => process.as_mut(),

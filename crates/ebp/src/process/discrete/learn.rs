@@ -7,8 +7,6 @@
 //! A second level z adds KL(q(z | θ, all) ‖ q(z | θ, context)) / n, at the θ that was drawn.
 //! n counts the targets of a set; the mean over them is estimated by a random part.
 
-use std::collections::BTreeMap;
-
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 
@@ -20,6 +18,7 @@ use crate::nn::{Record, Step};
 use crate::process::task::check_tasks;
 use crate::process::{Learner, Task, TrainingMode};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Result, SetOffsets};
 
 /// A latent coordinate whose KL exceeds this many nats on average is active.
@@ -166,11 +165,11 @@ impl Learner for DiscreteProcess {
         if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.export()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.import(state)
     }
 }

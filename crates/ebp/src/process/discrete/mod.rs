@@ -24,10 +24,7 @@ mod posterior;
 mod predict;
 mod surroundings;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use candle_core::Tensor;
 
 use self::attention::CrossAttention;
 use self::canvas::Canvas;
@@ -38,6 +35,7 @@ use self::surroundings::Surroundings;
 use crate::Result;
 use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::PointBackend;
+use crate::tensor::Tensors;
 
 pub use config::{DiscreteConfig, EnergyForm, PosteriorForm};
 pub use grid::Grid;
@@ -133,7 +131,7 @@ impl DiscreteProcess {
         self.parameters.num_trained()
     }
 
-    fn export(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn export(&self) -> Result<Tensors> {
         let parts = [
             ("parameters", self.parameters.export()?),
             ("adam", self.adam.export()?),
@@ -142,7 +140,7 @@ impl DiscreteProcess {
         Ok(join_parts(parts))
     }
 
-    fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn import(&mut self, state: &Tensors) -> Result<()> {
         let mut parts = StateParts::split(state)?;
         let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
         let average = parts.take("average")?;

@@ -4,8 +4,6 @@
 //! loss = E_q(θ) [ likelihood part ] + κ KL(q(θ | all) ‖ prior) / n + penalty E‖∇ₓf‖²   per element
 //! ```
 
-use std::collections::BTreeMap;
-
 use candle_core::Tensor;
 
 use super::config::{Estimator, Proposal, TrainingMode};
@@ -14,6 +12,7 @@ use super::targets::Targets;
 use super::{EnergyBasedProcess, Learner, Task};
 use crate::nn::{Mode, Record, Step, TensorBatch};
 use crate::process::task::check_tasks;
+use crate::tensor::Tensors;
 use crate::{IndexedSet, Result};
 
 /// A latent coordinate whose KL exceeds this many nats on average is active.
@@ -83,11 +82,11 @@ impl Learner for EnergyBasedProcess {
         if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.export()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.import(state)
     }
 }

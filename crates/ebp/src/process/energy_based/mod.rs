@@ -39,6 +39,7 @@ use super::{Learner, Task};
 use crate::Result;
 use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_parts};
 use crate::point::PointBackend;
+use crate::tensor::Tensors;
 
 pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
 pub use fill::FillSettings;
@@ -106,7 +107,7 @@ impl EnergyBasedProcess {
         &self.parameters
     }
 
-    fn export(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn export(&self) -> Result<Tensors> {
         let parts = [
             ("parameters", self.parameters.export()?),
             ("adam", self.adam.export()?),
@@ -119,7 +120,7 @@ impl EnergyBasedProcess {
         Ok(join_parts(parts.into_iter().chain([("sampler_adam", sampler)])))
     }
 
-    fn import(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn import(&mut self, state: &Tensors) -> Result<()> {
         let mut parts = StateParts::split(state)?;
         let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
         let average = parts.take("average")?;

@@ -18,7 +18,6 @@
 mod predictive;
 mod regression;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor, Var};
@@ -31,6 +30,7 @@ use super::{ExactProcess, Learner, Predictive, Process, Task};
 use crate::nn::{AdamConfig, Initialiser, Parameters, PointModule, Record, Step, TensorBatch};
 use crate::point::{Activation, MlpConfig, MlpShape, PointBackend};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// Settings of [`VariationalImplicitProcess`].
@@ -300,11 +300,11 @@ impl Learner for VariationalImplicitProcess {
         ])
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.trained.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.trained.restore(state)
     }
 }

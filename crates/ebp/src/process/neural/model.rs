@@ -1,7 +1,6 @@
 //! The neural processes: paths from the context to a Gaussian decoder, and the bound they are
 //! trained by.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::Tensor;
@@ -18,6 +17,7 @@ use crate::point::{MlpConfig, PointBackend};
 use crate::process::task::check_tasks;
 use crate::process::{Learner, Predictive, Process, Task};
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{IndexedSet, Result, SetOffsets};
 
 /// A conditional, latent or attentive neural process, with its optimiser.
@@ -214,11 +214,11 @@ impl Learner for NeuralProcess {
         ])
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    fn state(&self) -> Result<Tensors> {
         self.trained.state()
     }
 
-    fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.trained.restore(state)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use candle_core::Tensor;
 
 use crate::nn::{Adam, AdamConfig, Parameters};
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 const PARAMETERS: &str = "parameters.";
@@ -38,7 +39,7 @@ impl Trained {
         Ok(self.adam.step(&loss.backward()?, learning_rate)?.gradient_norm)
     }
 
-    pub(crate) fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub(crate) fn state(&self) -> Result<Tensors> {
         let mut state = BTreeMap::new();
         for (prefix, part) in
             [(PARAMETERS, self.parameters.export()?), (OPTIMISER, self.adam.export()?)]
@@ -49,7 +50,7 @@ impl Trained {
         Ok(state)
     }
 
-    pub(crate) fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub(crate) fn restore(&mut self, state: &Tensors) -> Result<()> {
         let mut parts = [BTreeMap::new(), BTreeMap::new()];
         for (name, tensor) in state {
             let found = [PARAMETERS, OPTIMISER]

@@ -12,8 +12,8 @@ use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Looks, Observed, SymbolRows, known_places, push_features};
 use crate::nn::Step;
-use crate::partition::{CandidateArrays, CandidateRows, Estimator, NoisyArrays, NoisyRows, Targets,
-    WriteTargets,
+use crate::partition::{
+    CandidateArrays, CandidateRows, Estimator, NoisyArrays, NoisyRows, Targets, WriteTargets,
 };
 use crate::posterior::{PosteriorArrays, PosteriorRows};
 use crate::rng::Stream;
@@ -265,8 +265,9 @@ impl BatchMaker {
             None
         };
         let noisy = self.noisy(&values, stream)?;
-        let kl_weights =
-            self.kl_weights(prepared.iter().map(|set| set.num_targets).collect::<Vec<_>>().into_iter())?;
+        let kl_weights = self.kl_weights(
+            prepared.iter().map(|set| set.num_targets).collect::<Vec<_>>().into_iter(),
+        )?;
         Ok(Batch {
             all: self.posterior_rows(&union)?,
             context: self.given(&tasks.context)?,
@@ -355,11 +356,7 @@ impl BatchMaker {
             None => None,
         };
         let is_seen = seen.iter().map(|seen| f32::from(u8::from(!seen.is_nothing()))).collect();
-        Ok(PictureTargets {
-            rows: Arc::new(rows),
-            looks,
-            is_seen: self.device.upload(is_seen)?,
-        })
+        Ok(PictureTargets { rows: Arc::new(rows), looks, is_seen: self.device.upload(is_seen)? })
     }
 
     fn targets(
@@ -387,8 +384,7 @@ impl BatchMaker {
     fn base(&self, values: &[f32], offsets: &SetOffsets) -> f64 {
         let Some(std_dev) = self.config.base() else { return 0.0 };
         let space = &self.space;
-        let domain =
-            DrawDomain { low: space.low, high: space.high, base_std_dev: Some(std_dev) };
+        let domain = DrawDomain { low: space.low, high: space.high, base_std_dev: Some(std_dev) };
         let d = space.value_dim;
         let mean = |set: usize| {
             let range = offsets.range(set);

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::Grid;
 use crate::partition::{Estimator, ProposalConfig};
 use crate::point::{Activation, Pooling};
+use crate::process::Grid;
 use crate::sampler::SamplerConfig;
 use crate::{Error, Result};
 

@@ -157,7 +157,14 @@ impl EnergyBasedProcess {
             }
             Energy::Element(energy) => {
                 let parameters = energy.calibrated(tape, true)?;
-                self.estimate_element(tape, energy, batch, &targets, (latents.theta, parameters), step)
+                self.estimate_element(
+                    tape,
+                    energy,
+                    batch,
+                    &targets,
+                    (latents.theta, parameters),
+                    step,
+                )
             }
         }
     }
@@ -199,8 +206,7 @@ impl EnergyBasedProcess {
             (Some(ade), _) if self.config.estimator == Estimator::Ade => {
                 let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
                 let draws = ade.draw(&game, step.stream.child(2))?;
-                let (gap, draws) =
-                    ade.gap(tape, energy, targets, (theta, parameters), &draws)?;
+                let (gap, draws) = ade.gap(tape, energy, targets, (theta, parameters), &draws)?;
                 (gap, Some(draws))
             }
             (_, Some(noisy)) => {

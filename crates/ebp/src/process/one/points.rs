@@ -113,8 +113,7 @@ fn propose(
         is_near: &mut prepared.is_near,
     };
     mixture.draw(points, stream.child(4), &mut proposals, workspace);
-    let domain =
-        DrawDomain { low: space.low, high: space.high, base_std_dev: config.base() };
+    let domain = DrawDomain { low: space.low, high: space.high, base_std_dev: config.base() };
     // Beside the sampler's the candidates count by their share, which is added in the step.
     let log_count = (count as f32).ln();
     for (y, log) in prepared.candidates.chunks_exact(dim).zip(&mut prepared.log_weights) {
@@ -133,11 +132,7 @@ fn num_uniform(config: &EnergyBasedConfig, count: usize) -> usize {
 
 /// Mirrors and stretches a whole set. A point that would leave the domain stays at its wall, where
 /// Z is still taken.
-fn augment(
-    points: &mut [f32],
-    (config, space): (&EnergyBasedConfig, &Space),
-    stream: Stream,
-) {
+fn augment(points: &mut [f32], (config, space): (&EnergyBasedConfig, &Space), stream: Stream) {
     let settings = &config.augmentation;
     if *settings == AugmentationConfig::default() {
         return;

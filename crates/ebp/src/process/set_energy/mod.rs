@@ -19,7 +19,6 @@ mod generator;
 mod hierarchy;
 mod learn;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor, Var};
@@ -32,6 +31,7 @@ use crate::nn::{
 };
 use crate::point::PointBackend;
 use crate::rng::Stream;
+use crate::tensor::Tensors;
 use crate::{Error, Result, SetOffsets};
 
 pub use config::{GeneratorKind, Interaction, SetEnergyConfig, SummaryPooling};
@@ -203,7 +203,7 @@ impl SetEnergyProcess {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] while the averages are in use.
-    pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub fn state(&self) -> Result<Tensors> {
         let parts = [
             ("parameters", self.parameters.export()?),
             ("adam", self.adam.export()?),
@@ -218,7 +218,7 @@ impl SetEnergyProcess {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
-    pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub fn restore(&mut self, state: &Tensors) -> Result<()> {
         let mut parts = StateParts::split(state)?;
         let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
         let (generator_adam, average) = (parts.take("generator_adam")?, parts.take("average")?);

@@ -36,13 +36,12 @@ mod score_matching;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use candle_core::Tensor;
-
 use self::networks::{Networks, adam_config};
 use self::sampler::CloudSampler;
 use crate::Result;
 use crate::nn::{Adam, AdamConfig, Mode, Parameters, StateParts, join_parts};
 use crate::point::{PointBackend, PointMlp};
+use crate::tensor::Tensors;
 
 pub use batch::{BatchMaker, CloudBatch};
 pub use codes::LatentCodes;
@@ -140,7 +139,7 @@ impl UnconditionalProcess {
     /// # Errors
     ///
     /// As [`use_average`](Self::use_average).
-    pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+    pub fn state(&self) -> Result<Tensors> {
         let sampler = match &self.sampler {
             Some((_, adam)) => adam.export()?,
             None => BTreeMap::new(),
@@ -154,7 +153,7 @@ impl UnconditionalProcess {
     /// # Errors
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does not fit or is not known.
-    pub fn restore(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+    pub fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.use_parameters()?;
         let mut parts = StateParts::split(state)?;
         let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);

@@ -3,10 +3,8 @@
 //! A device that takes whole steps has the newest numbers; whoever asks for a network here gets them
 //! from there first. Nobody can read an old one.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use candle_core::Tensor;
 use candle_core::backprop::GradStore;
 
 use super::config::UnconditionalConfig;
@@ -15,6 +13,7 @@ use super::resident::Resident;
 use crate::nn::{Adam, AdamConfig, AdamStep, MovingAverage, Parameters};
 use crate::point::{PointBackend, ResidentLearner};
 use crate::process::energy_based::energy::{Energy, EnergyParts};
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 #[derive(Debug)]
@@ -156,7 +155,7 @@ impl Networks {
         if is_wanted { optimiser.average.swap_in() } else { optimiser.average.swap_out() }
     }
 
-    pub(super) fn export(&self) -> Result<[(&'static str, BTreeMap<String, Tensor>); 3]> {
+    pub(super) fn export(&self) -> Result<[(&'static str, Tensors); 3]> {
         let optimiser = self.come_back()?;
         Ok([
             ("parameters", self.parameters.export()?),
@@ -167,9 +166,9 @@ impl Networks {
 
     pub(super) fn import(
         &self,
-        parameters: &BTreeMap<String, Tensor>,
-        adam: &BTreeMap<String, Tensor>,
-        average: &BTreeMap<String, Tensor>,
+        parameters: &Tensors,
+        adam: &Tensors,
+        average: &Tensors,
     ) -> Result<()> {
         let mut optimiser = self.come_back()?;
         self.parameters.import(parameters)?;

@@ -191,23 +191,19 @@ pub(in super::super) fn log_partition(
     Ok((found.log_partition.into(), found.values.into()))
 }
 
-/// Gradients, where wanted.
+/// Gradients of parameters, candidates, context and locations, where wanted.
 pub(in super::super) fn log_partition_backward(
     gpu: &Gpu,
     arrays: &CandidateArrays,
     [log_partition, g]: [&Buffer; 2],
     wanted: Wanted,
-) -> Result<Gradients<Array>> {
+) -> Result<[Option<Array>; 4]> {
     let gpu = open(gpu)?;
     let ready = ReadyCandidates::new(&gpu, arrays)?;
     let given = (log_partition, g);
     let found = gpu.log_partition_backward(&ready.mlp(), &ready.candidates(), given, wanted)?;
-    Ok(Gradients {
-        parameters: found.parameters.map(Array::from),
-        context: found.context.map(Array::from),
-        elements: found.elements.map(Array::from),
-        locations: found.locations.map(Array::from),
-    })
+    Ok([found.parameters, found.elements, found.context, found.locations]
+        .map(|gradient| gradient.map(Array::from)))
 }
 
 pub(in super::super) fn likelihood(
