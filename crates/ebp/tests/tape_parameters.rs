@@ -97,7 +97,9 @@ fn a_restored_set_goes_on_bit_by_bit() {
     for average in [None, Some(0.9)] {
         let config = AdamConfig { max_gradient_norm: Some(1.0), ..AdamConfig::default() };
         let mut whole = Small::new(4, config, average);
-        (0..3).for_each(|step| drop(whole.step(step).unwrap()));
+        for step in 0..3 {
+            whole.step(step).unwrap();
+        }
         // What is used at the moment must not matter.
         whole.set.use_average(true);
         let mut state = whole.set.export().unwrap();

@@ -128,7 +128,9 @@ impl Operator {
 
 fn normalise(vector: &mut [f64]) -> f64 {
     let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
-    vector.iter_mut().for_each(|entry| *entry /= length.max(FLOOR));
+    for entry in vector {
+        *entry /= length.max(FLOOR);
+    }
     length
 }
 

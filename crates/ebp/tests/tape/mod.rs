@@ -86,9 +86,10 @@ impl Case {
         let mut tracked = places.iter();
         let mut vars = Vec::new();
         for input in &self.inputs {
-            vars.push(match input.is_tracked {
-                true => tape.parameter(tracked.next().unwrap())?,
-                false => tape.upload(input.values.clone(), input.shape)?,
+            vars.push(if input.is_tracked {
+                tape.parameter(tracked.next().unwrap())?
+            } else {
+                tape.upload(input.values.clone(), input.shape)?
             });
         }
         let Outputs { tracked, constants } = (self.build)(&mut tape, &vars)?;
@@ -220,11 +221,6 @@ pub(crate) fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
             "{what}[{index}]: found {found}, expected {expected}, error {error:e} > {bound:e}"
         );
     }
-}
-
-/// Every operation of the tape.
-pub(crate) fn all() -> Vec<Case> {
-    [simple::all(), models::all(), points::all()].into_iter().flatten().collect()
 }
 
 pub(crate) use self::large::all as large;

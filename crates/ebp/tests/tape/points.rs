@@ -203,9 +203,10 @@ impl Setting {
             locations = rest.next().unwrap();
         }
         let repeats = if is_shared { self.num_anchors() } else { 1 };
-        let log_weights = match has_weights {
-            true => rest.next().unwrap().repeat(repeats),
-            false => vec![0.0; self.num_anchors() * COUNT],
+        let log_weights = if has_weights {
+            rest.next().unwrap().repeat(repeats)
+        } else {
+            vec![0.0; self.num_anchors() * COUNT]
         };
         Anchors {
             values: inputs[0].clone(),

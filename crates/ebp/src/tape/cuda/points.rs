@@ -18,6 +18,7 @@ use crate::point::cuda::{
 use crate::point::{DynamicsGradients, Gradients, Pooling, Wanted};
 
 /// ∂L/∂f, for every element or once per set.
+#[derive(Clone, Copy)]
 pub(in super::super) enum Given<'a> {
     PerElement(&'a Buffer),
     PerSet(&'a Buffer),

@@ -46,15 +46,12 @@ pub(super) fn open(gpu: &Gpu) -> Result<Open<'_>> {
     let device = gpu.lock()?;
     let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
     let number = device.context.ordinal();
-    let store = match stores.get(&number) {
-        Some(store) => Arc::clone(store),
-        None => {
-            let kernels = Kernels::load(&device.context, &[])?;
-            let store = Arc::new(Store { kernels, sent: Mutex::default() });
-            stores.insert(number, Arc::clone(&store));
-            store
-        }
-    };
+    if let Some(store) = stores.get(&number) {
+        return Ok(Open { device, store: Arc::clone(store) });
+    }
+    let kernels = Kernels::load(&device.context, &[])?;
+    let store = Arc::new(Store { kernels, sent: Mutex::default() });
+    stores.insert(number, Arc::clone(&store));
     Ok(Open { device, store })
 }
 
