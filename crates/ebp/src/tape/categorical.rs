@@ -65,7 +65,12 @@ impl Tape {
     }
 }
 
-fn forward(device: &Device, potentials: &Array, size: usize, symbols: &[u32]) -> Result<Array> {
+fn forward(
+    device: &Device,
+    potentials: &Array,
+    size: usize,
+    symbols: &Arc<Vec<u32>>,
+) -> Result<Array> {
     match device {
         Device::Cpu(_) => Ok(log_masses(potentials.host()?, size, symbols).into()),
         Device::Cuda(gpu) => cuda::log_mass(gpu, potentials.cuda()?, size, symbols),
@@ -77,7 +82,7 @@ fn backward(
     device: &Device,
     [potentials, result, cotangent]: [&Array; 3],
     size: usize,
-    symbols: &[u32],
+    symbols: &Arc<Vec<u32>>,
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {
         let arrays = [potentials.cuda()?, result.cuda()?, cotangent.cuda()?];

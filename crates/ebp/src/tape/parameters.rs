@@ -400,7 +400,9 @@ impl ParameterSet {
         if let Some((_, own)) = &mut self.average {
             *own = self.device.upload(average)?;
         }
-        used.iter().for_each(|name| drop(state.remove(name)));
+        for name in &used {
+            state.remove(name);
+        }
         Ok(())
     }
 }

@@ -65,7 +65,7 @@ impl Choice {
     }
 }
 
-fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+fn gather(device: &Device, x: &Array, choice: &Arc<Choice>, columns: usize) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
@@ -76,7 +76,12 @@ fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result
     }
 }
 
-fn gather_backward(device: &Device, g: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+fn gather_backward(
+    device: &Device,
+    g: &Array,
+    choice: &Arc<Choice>,
+    columns: usize,
+) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let g = g.host()?;

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod large;
 mod models;
 mod points;
 mod simple;
@@ -85,9 +86,10 @@ impl Case {
         let mut tracked = places.iter();
         let mut vars = Vec::new();
         for input in &self.inputs {
-            vars.push(match input.is_tracked {
-                true => tape.parameter(tracked.next().unwrap())?,
-                false => tape.upload(input.values.clone(), input.shape)?,
+            vars.push(if input.is_tracked {
+                tape.parameter(tracked.next().unwrap())?
+            } else {
+                tape.upload(input.values.clone(), input.shape)?
             });
         }
         let Outputs { tracked, constants } = (self.build)(&mut tape, &vars)?;
@@ -221,11 +223,7 @@ pub(crate) fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
     }
 }
 
-/// Every operation of the tape.
-pub(crate) fn all() -> Vec<Case> {
-    [simple::all(), models::all(), points::all()].into_iter().flatten().collect()
-}
-
+pub(crate) use self::large::all as large;
 pub(crate) use self::models::all as models;
 pub(crate) use self::points::all as points;
 pub(crate) use self::simple::all as simple;

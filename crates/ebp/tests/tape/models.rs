@@ -80,7 +80,8 @@ fn log_sum_exp(row: &[f64]) -> f64 {
 
 fn log_mass(shape: Shape) -> Case {
     let (rows, size) = shape;
-    let symbols: Arc<Vec<u32>> = Arc::new((0..rows).map(|row| (row * 5 % size) as u32).collect());
+    let symbols: Arc<Vec<u32>> =
+        Arc::new((0..rows).map(|row| u32::try_from(row * 5 % size).unwrap()).collect());
     let chosen = Arc::clone(&symbols);
     Case::new(
         format!("log_mass {shape:?}"),

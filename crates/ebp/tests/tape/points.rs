@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ebp::SetOffsets;
 use ebp::point::{Activation, Bounds, Clip, ContextAt, MlpConfig, MlpShape, Motion, Pooling};
 use ebp::rng::Stream;
-use ebp::tape::{CandidateVars, MotionRules, Points, Shape, Tape, Var};
+use ebp::tape::{CandidateVars, DrawDomain, MotionRules, Points, Shape, Tape, Var};
 
 use super::{Case, Input, Outputs, fixed, random, scaled};
 use crate::twin::{Anchors, LangevinPlan, LeapfrogPlan, Network, Sets};
@@ -22,6 +22,7 @@ pub(crate) fn all() -> Vec<Case> {
         }
         cases.extend(setting.dynamics());
     }
+    cases.extend([weigh_draws(1, None), weigh_draws(3, Some(0.8))]);
     cases.push(weight_figures((1, 5), None, false));
     cases.push(weight_figures((7, 19), Some((7, 19)), true));
     cases.push(weight_figures((7, 19), Some((1, 19)), true));
@@ -161,7 +162,7 @@ impl Setting {
         let (anchors, rows) = (self.num_anchors(), if is_shared { 1 } else { self.num_anchors() });
         let mut inputs = vec![random("candidates", (rows * COUNT, self.config.value_dim))];
         if self.config.location_dim > 0 {
-            inputs.push(fixed(random("locations", (anchors, self.config.location_dim))));
+            inputs.push(random("locations", (anchors, self.config.location_dim)));
         }
         if has_weights {
             inputs.push(fixed(random("log weights", (rows, COUNT))));
@@ -202,9 +203,10 @@ impl Setting {
             locations = rest.next().unwrap();
         }
         let repeats = if is_shared { self.num_anchors() } else { 1 };
-        let log_weights = match has_weights {
-            true => rest.next().unwrap().repeat(repeats),
-            false => vec![0.0; self.num_anchors() * COUNT],
+        let log_weights = if has_weights {
+            rest.next().unwrap().repeat(repeats)
+        } else {
+            vec![0.0; self.num_anchors() * COUNT]
         };
         Anchors {
             values: inputs[0].clone(),
@@ -363,7 +365,8 @@ impl Setting {
                 let (points, step_sizes) = recorded.moving_points(tape, vars)?;
                 let rules = &recorded_rules;
                 let found = tape.langevin(&points, step_sizes, &NOISE_SCALES, noise, rules)?;
-                Ok(Outputs { tracked: vec![found.values, found.kinetic], constants: Vec::new() })
+                let tracked = vec![found.values, found.kinetic];
+                Ok(Outputs { tracked, constants: vec![found.noise] })
             },
             move |inputs| {
                 let (sets, step_sizes) = own.moving_sets(inputs);
@@ -372,9 +375,24 @@ impl Setting {
                 let plan = LangevinPlan { step_sizes, noise_scales, noise, motion };
                 let run = own.network(&inputs[0]).langevin(&sets, &plan);
                 let kinetic = run.kinetic.chunks(STEPS).map(|steps| steps.iter().sum());
-                vec![own.value_columns(&run.elements), kinetic.collect()]
+                let squares = |i: usize| own.noise_squares(&rules, noise, &NOISE_SCALES, i);
+                let noises = (0..own.offsets().num_elements()).map(squares).collect();
+                vec![own.value_columns(&run.elements), kinetic.collect(), noises]
             },
         )
+    }
+
+    /// Σ_t s_t² ‖ξ_t‖² of an element, 0 where it is fixed.
+    fn noise_squares(&self, rules: &MotionRules, noise: Stream, scales: &[f32], i: usize) -> f64 {
+        if rules.is_fixed.as_ref().is_some_and(|mask| mask[i]) {
+            return 0.0;
+        }
+        let dx = self.config.value_dim;
+        let term = |(step, scale): (u32, &f32)| {
+            let xi = |k: usize| f64::from(*scale * noise.normal(step, (i * dx + k) as u64));
+            (0..dx).map(|k| xi(k).powi(2)).sum::<f64>()
+        };
+        (0..).zip(scales).map(term).sum()
     }
 
     fn leapfrog(&self, name: &str, rules: MotionRules) -> Case {
@@ -451,6 +469,30 @@ fn weight_figures(shape: Shape, weights: Option<Shape>, has_near: bool) -> Case 
                 figures[2] += w.iter().copied().fold(0.0, f64::max) / sum / anchors as f64;
             }
             vec![figures]
+        },
+    )
+}
+
+/// ω = −‖y‖²/(2 s₀²) − L − log K inside the domain, −10⁶ outside.
+fn weigh_draws(dims: usize, base_std_dev: Option<f32>) -> Case {
+    let rows = 37;
+    let domain = DrawDomain { low: -1.5, high: 1.2, base_std_dev };
+    Case::new(
+        format!("weigh_draws d = {dims}, base {base_std_dev:?}"),
+        vec![random("draws", (rows, dims)), random("log density", (rows, 1))],
+        move |tape, vars| {
+            let found = tape.weigh_draws(vars[0], vars[1], domain, 0.7)?;
+            Ok(Outputs { tracked: Vec::new(), constants: vec![found] })
+        },
+        move |inputs| {
+            let weight = |(y, density): (&[f64], &f64)| {
+                let square: f64 = y.iter().map(|y| y * y).sum();
+                let precision = base_std_dev.map_or(0.0, |s| 1.0 / f64::from(s).powi(2));
+                let is_inside = y.iter().all(|y| (-1.5..=1.2).contains(y));
+                let inside = -0.5 * precision * square - density - f64::from(0.7_f32);
+                if is_inside { inside } else { -1e6 }
+            };
+            vec![inputs[0].chunks(dims).zip(&inputs[1]).map(weight).collect()]
         },
     )
 }

@@ -68,7 +68,7 @@ fn maps(shape: Shape) -> Vec<Case> {
             format!("reshape {shape:?}"),
             vec![random("x", shape)],
             move |tape, vars| Ok(tape.reshape(vars[0], (shape.1, shape.0))?.into()),
-            |inputs| inputs.to_vec(),
+            <[Vec<f64>]>::to_vec,
         ),
         // A value that is used twice gets the sum of two gradients.
         Case::new(
@@ -215,13 +215,14 @@ fn columns(shape: Shape) -> Vec<Case> {
 /// Rows chosen often, once and never.
 fn chosen_rows(shape: Shape) -> Vec<Case> {
     let (rows, columns) = shape;
-    let scattered: Vec<u32> = (0..2 * rows + 3).map(|i| ((i * i) % rows) as u32).collect();
+    let scattered: Vec<u32> =
+        (0..2 * rows + 3).map(|i| u32::try_from(i * i % rows).unwrap()).collect();
     let choices = [
         ("scattered", Choice::new(rows, scattered.clone()).unwrap(), scattered),
         (
             "repeated",
             Choice::repeated(rows, 3).unwrap(),
-            (0..3 * rows).map(|i| (i / 3) as u32).collect(),
+            (0..3 * rows).map(|i| u32::try_from(i / 3).unwrap()).collect(),
         ),
     ];
     choices
