@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Libraries are loaded at run time: the same binary runs on machines without a GPU. The operations
-//! are methods of [`Device`]: arrays of the GPU go in and come out, and the host does not wait.
+//! are methods of `Device`: arrays of the GPU go in and come out, and the host does not wait.
 #![allow(unsafe_code, reason = "calls of the driver; confined to this folder")]
 #![allow(
     clippy::cast_possible_truncation,
