@@ -75,6 +75,7 @@ fn chunks_change_rounding_only() {
     let cut = CudaBackend::new(0, Precision::F32).unwrap();
     cut.limit_memory(3 << 20).unwrap();
     let work = Work::new(&[64, 48], 24, Activation::Silu);
+    compare(&cut, &work, 1e-5);
     let batch = work.batch();
     let cotangent = normals("chunks", work.offsets.num_sets() * 24);
     let pools = |gpu: &CudaBackend, pooling: Pooling| {
@@ -188,35 +189,40 @@ fn log_partitions_agree() {
     }
 }
 
+/// Sets with one anchor or several, whole and in chunks.
 #[test]
 fn likelihoods_agree() {
     let Some(gpu) = gpu(Precision::F32) else { return };
+    let small = CudaBackend::new(0, Precision::F32).unwrap();
+    small.limit_memory(8 << 20).unwrap();
     let work = Work::new(&[512, 512, 256], 1, Activation::Silu);
-    let (sets, k) = (work.offsets.num_sets(), 300);
-    let offsets = SetOffsets::uniform(sets, 1).unwrap();
-    let (values, weights) = (normals("candidates", sets * k * 3), normals("weights", sets * k));
-    let candidates = Candidates {
-        values: CandidateValues::PerAnchor(&values),
-        num_candidates: k,
-        locations: &[],
-        offsets: &offsets,
-        context: &work.context,
-        log_weights: LogWeights::PerAnchor(&weights),
-    };
-    for wanted in [Wanted::WEIGHTS, Wanted::NOTHING] {
-        let run = |backend: &dyn PointBackend| {
-            backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
+    let k = 300;
+    for sizes in [[1; 6], [1, 2, 1, 3, 1, 1]] {
+        let offsets = SetOffsets::from_sizes(sizes).unwrap();
+        let anchors = offsets.num_elements();
+        let values = normals("candidates", anchors * k * 3);
+        let weights = normals("weights", anchors * k);
+        let candidates = Candidates {
+            values: CandidateValues::PerAnchor(&values),
+            num_candidates: k,
+            locations: &[],
+            offsets: &offsets,
+            context: &work.context,
+            log_weights: LogWeights::PerAnchor(&weights),
         };
-        let (found, expected) = (run(&gpu), run(&CpuBackend::new()));
-        assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
-        assert_near("values", &found.candidate_values, &expected.candidate_values, 1e-5);
-        assert_near("means", &found.means, &expected.means, 1e-5);
-        for (what, found, expected) in [
-            ("dw", found.gradients.parameters, expected.gradients.parameters),
-            ("dc", found.gradients.context, expected.gradients.context),
-        ] {
-            assert_eq!(found.is_some(), expected.is_some());
-            assert_near(what, &found.unwrap_or_default(), &expected.unwrap_or_default(), 2e-5);
+        for wanted in [Wanted::WEIGHTS, Wanted::NOTHING] {
+            let run = |backend: &dyn PointBackend| {
+                backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
+            };
+            let expected = run(&CpuBackend::new());
+            for gpu in [&gpu, &small] {
+                let found = run(gpu);
+                assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
+                let (of_candidates, known) = (&found.candidate_values, &expected.candidate_values);
+                assert_near("values", of_candidates, known, 1e-5);
+                assert_near("means", &found.means, &expected.means, 1e-5);
+                assert_gradients_near(found.gradients, expected.gradients.clone(), 2e-5);
+            }
         }
     }
 }
