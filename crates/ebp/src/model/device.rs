@@ -10,6 +10,7 @@ use crate::point::{CpuBackend, CudaBackend, PointBackend, Precision};
 pub struct Device {
     backend: Arc<dyn PointBackend>,
     gpu: Option<CudaBackend>,
+    cpu: CpuBackend,
     name: String,
 }
 
@@ -22,12 +23,12 @@ impl Default for Device {
 impl Device {
     /// The CPU, which is always there.
     pub fn cpu() -> Self {
-        Self { backend: Arc::new(CpuBackend::new()), gpu: None, name: "cpu".into() }
+        Self::cpu_with(CpuBackend::new())
     }
 
     /// The CPU by a backend that was chosen, such as one of a given instruction set.
     pub fn cpu_with(backend: CpuBackend) -> Self {
-        Self { backend: Arc::new(backend), ..Self::cpu() }
+        Self { backend: Arc::new(backend), gpu: None, cpu: backend, name: "cpu".into() }
     }
 
     /// The GPU of that number, from 0.
@@ -38,7 +39,7 @@ impl Device {
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
         let gpu = CudaBackend::new(ordinal, precision)?;
         let name = format!("cuda:{ordinal} {} {}", gpu.describe()?.name, precision.name());
-        Ok(Self { backend: Arc::new(gpu.clone()), gpu: Some(gpu), name })
+        Ok(Self { backend: Arc::new(gpu.clone()), gpu: Some(gpu), cpu: CpuBackend::new(), name })
     }
 
     /// The first GPU if it can be used, otherwise the CPU.
@@ -49,6 +50,14 @@ impl Device {
     /// The networks' operations on this device.
     pub fn backend(&self) -> Arc<dyn PointBackend> {
         Arc::clone(&self.backend)
+    }
+
+    /// Where tapes compute.
+    pub fn tape(&self) -> crate::tape::Device {
+        match &self.gpu {
+            Some(gpu) => crate::tape::Device::Cuda(gpu.clone()),
+            None => crate::tape::Device::Cpu(self.cpu),
+        }
     }
 
     /// The GPU, if it is one.

@@ -19,8 +19,9 @@ pub use self::settings::{CurveDataSettings, CurveEvaluation, CurveProcess, Curve
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::data::table::ColumnChoice;
+use crate::process::one::{EnergyBasedProcess, Space};
 use crate::process::{
-    EnergyBasedConfig, EnergyBasedProcess, Learner, PredictionRule, Predictive, Process,
+    Learner, PredictionRule, Predictive, Process,
     StandardisedPredictive,
 };
 use crate::tensor::Tensors;
@@ -50,10 +51,9 @@ impl Trained {
         if let Some(rival) = rivals::build(settings, (location_dim, value_dim), device)? {
             return Ok(Self::Rival(rival));
         }
-        let value_domain = scales.value_domain;
-        let config =
-            EnergyBasedConfig { location_dim, value_dim, value_domain, ..settings.model.clone() };
-        let process = EnergyBasedProcess::new(config, settings.seed, device.backend())?;
+        let space = Space::regression(location_dim, value_dim, scales.value_domain);
+        let config = settings.model.clone();
+        let process = EnergyBasedProcess::new(config, space, settings.seed, &device.tape())?;
         Ok(Self::EnergyBased(Box::new(process)))
     }
 

@@ -4,6 +4,7 @@ use image::RgbImage;
 
 use super::{GivenPicture, PictureModel, PictureSize, Trained, element, exact};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
+use crate::partition::Estimator;
 use crate::process::Process;
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -60,8 +61,10 @@ impl PictureModel {
     /// [`Error::Refused`] if the model cannot draw pixels in the way asked for, or is a rival.
     pub fn complete(&self, given: &GivenPicture, options: &CompleteOptions) -> Result<Completions> {
         match &self.process {
-            Trained::Exact(process) => exact::complete(process, given, options),
-            Trained::Element(process) => element::complete(process, given, options),
+            Trained::EnergyBased(process) => match process.config().estimator {
+                Estimator::Exact => exact::complete(process, given, options),
+                _ => element::complete(process, given, options),
+            },
             Trained::Rival(process) => Err(Error::refused(format!(
                 "this model is a {}; only energy-based ones complete pictures",
                 process.name()

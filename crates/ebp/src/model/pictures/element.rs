@@ -2,9 +2,8 @@
 
 use super::complete::{MAP_DRAWS, filled};
 use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
-use crate::process::{
-    EnergyBasedProcess, FillSettings, LEVEL_CELL, LatentProcess, PredictionRule, Predictive,
-};
+use crate::process::one::EnergyBasedProcess;
+use crate::process::{FillSettings, LEVEL_CELL, LatentProcess, PredictionRule, Predictive};
 use crate::{Error, IndexedSet, Result};
 
 /// Draws whose densities are computed for the map of energy; each is an integral per pixel.

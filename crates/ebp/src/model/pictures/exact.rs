@@ -3,12 +3,13 @@
 use super::complete::{MAP_DRAWS, filled};
 use super::element::variances;
 use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
-use crate::process::{DiscreteProcess, Rendered, Rendering};
+use crate::process::one::EnergyBasedProcess;
+use crate::process::{Rendered, Rendering};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
 
 pub(super) fn complete(
-    process: &DiscreteProcess,
+    process: &EnergyBasedProcess,
     given: &GivenPicture,
     options: &CompleteOptions,
 ) -> Result<Completions> {
@@ -23,7 +24,7 @@ pub(super) fn complete(
     let missing = given.missing();
     let locations = given.locations(&missing)?;
     let (count, stream) = (options.count, options.stream);
-    let predictive = process.predict(&context)?;
+    let predictive = process.predict_levels(&context)?;
     let values = match options.draw {
         PixelDraw::Rounds(rounds) => {
             let mut values = Vec::new();
@@ -50,7 +51,7 @@ pub(super) fn complete(
 
 /// Draws the missing pixels in portions of random places, each given those before it.
 fn in_rounds(
-    process: &DiscreteProcess,
+    process: &EnergyBasedProcess,
     given: &GivenPicture,
     missing: &[usize],
     rounds: usize,
@@ -66,7 +67,7 @@ fn in_rounds(
         let places: Vec<usize> = portion.iter().map(|&index| missing[index]).collect();
         let asked = given.locations(&places)?;
         let stream = stream.child(1 + round as u64);
-        let drawn = process.predict(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
+        let drawn = process.predict_levels(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
         for (&index, value) in portion.iter().zip(drawn.chunks_exact(channels)) {
             found[index * channels..][..channels].copy_from_slice(value);
         }

@@ -25,11 +25,11 @@ use crate::checkpoint::Checkpoint;
 use crate::data::image::{Images, KnownPart};
 use crate::metric::completion::{CompletionTask, judge_completions};
 use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
-use crate::process::{
-    DiscreteProcess, EnergyBasedConfig, EnergyBasedProcess, Estimator, Grid, LatentProcess,
-    Learner, SamplerKind,
-};
+use crate::partition::Estimator;
+use crate::process::one::{EnergyBasedConfig, EnergyBasedProcess, Space};
+use crate::process::{Grid, LatentProcess, Learner};
 use crate::rng::Stream;
+use crate::sampler::SamplerKind;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
 use crate::{Error, Result};
@@ -89,10 +89,7 @@ pub struct PictureModel {
 /// The process, predicting with its averages.
 #[derive(Debug)]
 enum Trained {
-    /// Over a finite alphabet.
-    Exact(Box<DiscreteProcess>),
-    /// With a network over (x, t).
-    Element(Box<EnergyBasedProcess>),
+    EnergyBased(Box<EnergyBasedProcess>),
     Rival(Box<NeuralProcess>),
 }
 
@@ -100,29 +97,18 @@ impl Trained {
     /// The untrained process that the settings describe.
     fn new(settings: &PictureSettings, size: PictureSize, device: &Device) -> Result<Self> {
         let (seed, backend) = (settings.seed, device.backend());
+        let space = Space::picture(Grid::new(size.width, size.height)?, size.channels);
+        let energy_based = |config: EnergyBasedConfig| -> Result<Self> {
+            let process = EnergyBasedProcess::new(config, space, seed, &device.tape())?;
+            Ok(Self::EnergyBased(Box::new(process)))
+        };
+        let element = |estimator: Estimator| {
+            energy_based(EnergyBasedConfig { estimator, ..settings.element_model.clone() })
+        };
         let kind = match settings.process {
-            PictureProcessName::Exact => {
-                let mut config = settings.model.clone();
-                config.grid = Grid::new(size.width, size.height)?;
-                config.channels = size.channels;
-                let process = DiscreteProcess::new(config, seed, backend)?;
-                return Ok(Self::Exact(Box::new(process)));
-            }
-            PictureProcessName::Importance | PictureProcessName::Ade => {
-                let config = EnergyBasedConfig {
-                    location_dim: 2,
-                    value_dim: size.channels,
-                    // The nodes of the quadrature are then the middles of the 256 levels.
-                    value_domain: (-1.0, 1.0),
-                    estimator: match settings.process {
-                        PictureProcessName::Ade => Estimator::Ade,
-                        _ => Estimator::Importance,
-                    },
-                    ..settings.element_model.clone()
-                };
-                let process = EnergyBasedProcess::new(config, seed, backend)?;
-                return Ok(Self::Element(Box::new(process)));
-            }
+            PictureProcessName::Exact => return energy_based(settings.model.clone()),
+            PictureProcessName::Importance => return element(Estimator::Importance),
+            PictureProcessName::Ade => return element(Estimator::Ade),
             PictureProcessName::Cnp => NeuralProcessConfig::conditional(),
             PictureProcessName::Np => NeuralProcessConfig::latent(),
             PictureProcessName::Anp => NeuralProcessConfig::attentive(),
@@ -133,16 +119,14 @@ impl Trained {
 
     fn into_process(self) -> Box<dyn PictureProcess> {
         match self {
-            Self::Exact(process) => process,
-            Self::Element(process) => process,
+            Self::EnergyBased(process) => process,
             Self::Rival(process) => process,
         }
     }
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
         let learner: &mut dyn Learner = match self {
-            Self::Exact(process) => process.as_mut(),
-            Self::Element(process) => process.as_mut(),
+            Self::EnergyBased(process) => process.as_mut(),
             Self::Rival(process) => process.as_mut(),
         };
         learner.restore(state)?;
@@ -242,8 +226,7 @@ impl PictureModel {
     /// The process by itself.
     pub fn process(&self) -> &dyn LatentProcess {
         match &self.process {
-            Trained::Exact(process) => process.as_ref(),
-            Trained::Element(process) => process.as_ref(),
+            Trained::EnergyBased(process) => process.as_ref(),
             Trained::Rival(process) => process.as_ref(),
         }
     }

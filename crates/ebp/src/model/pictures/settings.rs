@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::NeuralSettings;
 use crate::point::Activation;
-use crate::process::{DiscreteConfig, EnergyBasedConfig, PosteriorPooling};
+use crate::partition::{Estimator, ProposalConfig};
+use crate::process::one::{EnergyBasedConfig, EnergyForm, PosteriorForm, PosteriorPooling};
 use crate::train::{PictureTaskConfig, TrainerConfig};
 
 /// Everything that decides a run.
@@ -22,7 +23,7 @@ pub struct PictureSettings {
     /// What a step learns from.
     pub tasks: PictureTaskConfig,
     /// The energy-based process.
-    pub model: DiscreteConfig,
+    pub model: EnergyBasedConfig,
     /// The energy-based process of `importance` and `ade`.
     pub element_model: EnergyBasedConfig,
     /// The neural processes.
@@ -140,7 +141,7 @@ impl Default for PictureSettings {
             evaluation: PictureEvaluation::default(),
             data: PictureDataSettings::default(),
             tasks: PictureTaskConfig::default(),
-            model: DiscreteConfig::default(),
+            model: EnergyBasedConfig::pictures(),
             element_model: element_model(),
             neural: neural(),
             max_target: 128,
@@ -166,16 +167,24 @@ fn element_model() -> EnergyBasedConfig {
     EnergyBasedConfig {
         latent_dim: 128,
         encoder_widths: vec![128, 256, 256, 512],
+        posterior: PosteriorForm::DeepSets,
         pooling: PosteriorPooling::MaxAndMean,
         head_widths: vec![256],
+        energy: EnergyForm::Element,
         energy_widths: vec![128, 128],
         activation: Activation::Silu,
-        location_frequencies: 6,
-        num_proposals: 64,
-        kl_warm_up: 500,
+        input_scale: 3.0,
+        window: 0,
+        smooths: false,
+        blind: 0.0,
+        value_frequencies: 0,
+        estimator: Estimator::Importance,
+        proposal: ProposalConfig::default(),
+        likelihood_points: 0,
+        num_draws: 32,
         learning_rate: 1e-3,
-        max_gradient_norm: 2.0,
-        ..EnergyBasedConfig::default()
+        learning_rate_warm_up: 0,
+        ..EnergyBasedConfig::pictures()
     }
 }
 

@@ -39,7 +39,7 @@ impl Default for FillSettings {
 }
 
 impl FillSettings {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.num_steps == 0 {
             return Err(Error::invalid("num_steps", "at least 1", self.num_steps));
         }
@@ -51,7 +51,7 @@ impl FillSettings {
 
     /// s_t.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    fn noise_scales(&self) -> Vec<f32> {
+    pub(crate) fn noise_scales(&self) -> Vec<f32> {
         let last = self.num_steps.saturating_sub(1).max(1) as f64;
         (0..self.num_steps)
             .map(|step| {

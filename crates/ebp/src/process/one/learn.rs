@@ -18,9 +18,12 @@ use crate::partition::{
     Estimate, Estimator, Game, Targets, WriteTargets, mean_of_means, noisy_loss,
 };
 use crate::posterior::Reading;
+use crate::process::task::check_tasks;
+use crate::process::{Learner, Task};
 use crate::rng::Stream;
 use crate::sampler::Followed;
 use crate::tape::{Array, Gaussian, Tape, Var};
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// A coordinate of θ with more nats on average is in use.
@@ -44,7 +47,7 @@ impl EnergyBasedProcess {
     /// [`Error::NonFinite`] or [`Error::NonFiniteGradient`] if the step diverged,
     /// [`Error::Device`] if the device fails.
     pub fn learn(&mut self, batch: &Batch, step: &Step) -> Result<Record> {
-        self.use_parameters();
+        self.parameters.use_average(false);
         let mut tape = self.device.tape();
         tape.train(&self.parameters);
         let latents = self.latents(&mut tape, batch, step)?;
@@ -445,5 +448,36 @@ impl Report {
             record.push(("sampler_loss", next()));
         }
         Ok(record)
+    }
+}
+
+impl Learner for EnergyBasedProcess {
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        let (dt, dx) = (self.space.location_dim, self.space.value_dim);
+        check_tasks(tasks, dt, dx)?;
+        let batch = TaskBatch {
+            context: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.context))?,
+            target: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.target))?,
+        };
+        let batch = self.batch_maker().prepare(&batch, step)?;
+        EnergyBasedProcess::learn(self, &batch, step)
+    }
+
+    fn use_average(&mut self) -> Result<()> {
+        EnergyBasedProcess::use_average(self);
+        Ok(())
+    }
+
+    fn use_parameters(&mut self) -> Result<()> {
+        EnergyBasedProcess::use_parameters(self);
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Tensors> {
+        EnergyBasedProcess::state(self)
+    }
+
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        EnergyBasedProcess::restore(self, state)
     }
 }

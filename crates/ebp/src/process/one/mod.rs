@@ -17,6 +17,8 @@
 mod batch;
 mod codes;
 mod config;
+mod fill;
+mod hypotheses;
 mod learn;
 mod levels;
 mod nodes;
