@@ -152,12 +152,13 @@ impl IndexedSet {
         locations: Vec<f64>,
         values: Vec<f64>,
     ) -> Result<Self> {
-        for (field, dim) in [("location_dim", location_dim), ("value_dim", value_dim)] {
-            if dim == 0 {
-                return Err(Error::invalid(field, "at least 1", dim));
-            }
+        if value_dim == 0 {
+            return Err(Error::invalid("value_dim", "at least 1", value_dim));
         }
-        let n = locations.len() / location_dim;
+        let n = match location_dim {
+            0 => values.len() / value_dim,
+            _ => locations.len() / location_dim,
+        };
         if locations.len() != n * location_dim || values.len() != n * value_dim {
             return Err(Error::invalid(
                 "values",
@@ -184,12 +185,12 @@ impl IndexedSet {
 
     /// n.
     pub fn len(&self) -> usize {
-        self.locations.len() / self.location_dim
+        self.values.len() / self.value_dim
     }
 
     /// Whether there is no element.
     pub fn is_empty(&self) -> bool {
-        self.locations.is_empty()
+        self.values.is_empty()
     }
 
     /// d_t.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::config::{EnergyBasedConfig, Space, TrainingMode};
-use super::points::{self, PointPlan, PreparedPoints};
+use super::step_points::{self, PointPlan, PreparedPoints};
 use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Looks, Observed, SymbolRows, known_places, push_features};
@@ -184,10 +184,10 @@ impl BatchMaker {
         let settings = (&self.config, &self.space);
         let prepared: Vec<PreparedPoints> = (0..sets)
             .into_par_iter()
-            .map_init(points::Memory::default, |memory, set| {
+            .map_init(step_points::Memory::default, |memory, set| {
                 let context = if is_whole { &[][..] } else { tasks.context.values(set) };
                 let stream = stream.child(set as u64);
-                points::prepare(settings, (context, target.values(set)), point_plan, stream, memory)
+                step_points::prepare(settings, (context, target.values(set)), point_plan, stream, memory)
             })
             .collect();
         let sizes = prepared.iter().map(|set| set.all.len() / dim).collect::<Vec<_>>();

@@ -69,4 +69,20 @@ impl EnergyBasedProcess {
         }
         Ok(codes)
     }
+
+    /// Sets of points `[n, d]` as a batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is not of whole points.
+    pub fn point_sets(&self, sets: &[&[f32]]) -> Result<SetBatch> {
+        let mut batch = SetBatch::new(0, self.space.value_dim);
+        sets.iter().try_for_each(|set| batch.push(&[], set))?;
+        Ok(batch)
+    }
+
+    /// −‖x‖²/(2 s₀²).
+    pub(super) fn base(&self, x: &[f32]) -> f32 {
+        self.domain().base(x)
+    }
 }

@@ -14,16 +14,25 @@
 //! learn     one step                  codes           q(θ | set) of many sets
 //! ```
 
+mod around;
 mod batch;
 mod codes;
 mod config;
+mod denoise;
 mod fill;
+mod grid;
 mod hypotheses;
 mod learn;
 mod levels;
+mod mala;
 mod nodes;
 mod points;
 mod predict;
+mod sampled;
+mod score;
+mod step_points;
+mod tempered;
+mod whole;
 
 use crate::Result;
 use crate::energy::{Canvas, CrossAttention, ElementEnergy, LevelsEnergy, Surroundings};
@@ -35,7 +44,11 @@ use crate::tensor::Tensors;
 pub use self::batch::{Batch, BatchMaker};
 pub use self::codes::LatentCodes;
 pub use self::levels::LevelsPredictive;
+pub use self::denoise::DenoiseSettings;
+pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::EnergyBasedPredictive;
+pub use self::score::SetScore;
+pub use self::whole::PointsPredictive;
 pub use self::config::{
     AugmentationConfig, Decay, EnergyBasedConfig, EnergyForm, LatentAt, PerturbationConfig,
     PosteriorForm, PosteriorPooling, Space, TrainingMode,

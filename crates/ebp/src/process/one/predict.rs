@@ -10,7 +10,7 @@
 use super::config::TrainingMode;
 use super::levels::LevelsPredictive;
 use super::nodes::{Chunk, Distinct, Nodes, for_each_chunk};
-use super::{Energy, EnergyBasedProcess};
+use super::{Energy, EnergyBasedProcess, PointsPredictive};
 use crate::batch::SetBatch;
 use crate::energy::{Observed, known_places, push_features};
 use crate::linalg::log_sum_exp;
@@ -35,6 +35,9 @@ impl Process for EnergyBasedProcess {
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
         match &self.parts.energy {
             Energy::Levels(levels) => Ok(Box::new(LevelsPredictive::new(self, levels, context)?)),
+            Energy::Element(_) if self.space.location_dim == 0 => {
+                Ok(Box::new(PointsPredictive::new(self, context)?))
+            }
             Energy::Element(_) => Ok(Box::new(self.predict(context, PredictionRule::Mixture)?)),
         }
     }
