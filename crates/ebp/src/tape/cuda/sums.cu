@@ -100,7 +100,7 @@ extern "C" __global__ void spread_rows(const float *x, const u32 *set, float *ou
 }
 
 // x̂ = (x − m)/√(v + floor), m and 1/√(v + floor) of every column: a block of 32 x 32 threads for 32 columns.
-extern "C" __global__ void normalise_columns(const float *x, float *standard, float *mean, float *scale, u64 rows,
+extern "C" __global__ void __launch_bounds__(1024) normalise_columns(const float *x, float *standard, float *mean, float *scale, u64 rows,
                                              u32 columns, float floor) {
     __shared__ double part[32][33];
     u32 c = blockIdx.x * 32 + threadIdx.x;
@@ -124,7 +124,7 @@ extern "C" __global__ void normalise_columns(const float *x, float *standard, fl
 }
 
 // out = scale (g − mean g − x̂ mean(g x̂)) of every column, as above.
-extern "C" __global__ void normalise_columns_backward(const float *standard, const float *scale, const float *g, float *out,
+extern "C" __global__ void __launch_bounds__(1024) normalise_columns_backward(const float *standard, const float *scale, const float *g, float *out,
                                                       u64 rows, u32 columns) {
     __shared__ double sums[32][33], along[32][33];
     u32 c = blockIdx.x * 32 + threadIdx.x;
