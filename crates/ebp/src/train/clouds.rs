@@ -1,13 +1,13 @@
 //! Training of unconditional processes on clouds.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::Tensor;
 
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
-use crate::data::Clouds;
+use crate::data::{CloudSource, SetView};
 use crate::process::{BatchMaker, CloudBatch, UnconditionalProcess};
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -23,14 +23,17 @@ pub struct CloudTraining {
 /// Where batches come from: no parameter of the process is in here.
 #[derive(Debug)]
 struct Source {
-    clouds: Clouds,
+    clouds: CloudSource,
     batch_size: usize,
     seed: u64,
     maker: BatchMaker,
+    /// The order of the epoch that was asked for last: drawing it takes a while where sets are many.
+    order: Mutex<Option<(u64, Arc<Vec<usize>>)>>,
 }
 
 impl CloudTraining {
-    /// `clouds` are standardised; `seed` decides the order in which they come.
+    /// `clouds` are standardised, in memory or in a cache, from where they are read step by step;
+    /// `seed` decides the order in which they come.
     ///
     /// # Errors
     ///
@@ -38,10 +41,11 @@ impl CloudTraining {
     /// `batch_size` is 0.
     pub fn new(
         process: UnconditionalProcess,
-        clouds: Clouds,
+        clouds: impl Into<CloudSource>,
         batch_size: usize,
         seed: u64,
     ) -> Result<Self> {
+        let clouds = clouds.into();
         if batch_size == 0 {
             return Err(Error::invalid("batch_size", "at least 1", batch_size));
         }
@@ -53,7 +57,8 @@ impl CloudTraining {
         clouds.check_finite()?;
         let maker = process.batch_maker();
         let ahead = Ahead::new(process.learns_on_device());
-        let source = Arc::new(Source { clouds, batch_size, seed, maker });
+        let order = Mutex::new(None);
+        let source = Arc::new(Source { clouds, batch_size, seed, maker, order });
         Ok(Self { process, source, ahead })
     }
 
@@ -76,27 +81,38 @@ impl CloudTraining {
 impl Source {
     fn prepare(&self, step: &Step) -> Result<CloudBatch> {
         let members = self.members(step.number);
-        let sets: Vec<&[f32]> = members.iter().map(|&set| self.clouds.cloud(set)).collect();
-        self.maker.prepare(&sets, step)
+        let sets: Vec<SetView<'_>> = members.iter().map(|&set| self.clouds.view(set)).collect();
+        let batch = self.maker.prepare(&sets, step);
+        for set in members {
+            self.clouds.was_read(set);
+        }
+        batch
     }
 
     /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between.
     fn members(&self, number: u64) -> Vec<usize> {
-        let count = self.clouds.num_clouds();
+        let count = self.clouds.num_sets();
         let first = number * self.batch_size as u64;
-        let mut order = (u64::MAX, Vec::new());
         (first..first + self.batch_size as u64)
             .map(|place| {
-                let epoch = place / count as u64;
-                if order.0 != epoch {
-                    let stream = Stream::new(self.seed, "order of clouds").child(epoch);
-                    order = (epoch, stream.permutation(count));
-                }
                 #[expect(clippy::cast_possible_truncation, reason = "below count")]
-                let place = (place % count as u64) as usize;
-                order.1[place]
+                let within = (place % count as u64) as usize;
+                self.order(place / count as u64)[within]
             })
             .collect()
+    }
+
+    fn order(&self, epoch: u64) -> Arc<Vec<usize>> {
+        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((found, order)) if *found == epoch => Arc::clone(order),
+            _ => {
+                let stream = Stream::new(self.seed, "order of clouds").child(epoch);
+                let order = Arc::new(stream.permutation(self.clouds.num_sets()));
+                *known = Some((epoch, Arc::clone(&order)));
+                order
+            }
+        }
     }
 }
 
