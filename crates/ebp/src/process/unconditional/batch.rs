@@ -311,7 +311,7 @@ fn gather<const D: usize>(set: &[f32], indices: &[usize], points: &mut [f32]) {
 
 /// How many of `count` candidates fall anywhere.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
+pub(super) fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
     let rest = 1.0 - config.proposal.sampler_share;
     let share = config.proposal.uniform_share / rest.max(f64::MIN_POSITIVE);
     ((share * count as f64).round() as usize).clamp(1, count.max(2) - 1)
