@@ -138,3 +138,48 @@ impl Trainable for CloudTraining {
         self.process.restore(state)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SetOffsets;
+    use crate::data::Clouds;
+    use crate::point::CpuBackend;
+    use crate::process::UnconditionalConfig;
+
+    fn training(seed: u64) -> CloudTraining {
+        let config = UnconditionalConfig {
+            value_dim: 1,
+            encoder_widths: vec![2],
+            head_widths: vec![],
+            energy_widths: vec![2],
+            ..UnconditionalConfig::default()
+        };
+        let process = UnconditionalProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
+        let offsets = SetOffsets::uniform(6, 1).unwrap();
+        let names = (0..6).map(|number| number.to_string()).collect();
+        let clouds = Clouds::new(1, vec![0.0; 6], offsets, names).unwrap();
+        CloudTraining::new(process, clouds, 4, seed).unwrap()
+    }
+
+    /// Six clouds, four a step: three steps are two epochs, each of which has every cloud once.
+    #[test]
+    fn all_clouds_come_before_one_comes_again() {
+        let visited = |seed: u64, first: u64| -> Vec<usize> {
+            let training = training(seed);
+            (first..first + 3).flat_map(|number| training.source.members(number)).collect()
+        };
+        let all = visited(1, 0);
+        for epoch in all.chunks(6) {
+            let mut sorted = epoch.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5], "{all:?}");
+        }
+        assert_ne!(all[..6], all[6..], "every epoch has an order of its own");
+        assert_ne!(all, visited(2, 0), "and so has every seed");
+        // The order of a step depends on its number alone, whatever was asked for before.
+        let training = training(1);
+        let _ = training.source.members(7);
+        assert_eq!(training.source.members(1), all[4..8]);
+    }
+}
