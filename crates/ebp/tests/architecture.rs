@@ -1,22 +1,9 @@
 //! The direction of dependencies, read from the source and compared with the table of
 //! ARCHITECTURE.md. One crate cannot make the compiler enforce this.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The rows of the table, lowest first. A module may use every lower row. Within row 0, whose
-/// modules build on each other, it may also use those to its left; within other rows, nobody.
-const LAYERS: [&[&str]; 9] = [
-    &["error", "files", "rng", "set", "linalg", "point"],
-    &["config", "nn", "kernel", "data"],
-    &["energy", "latent", "checkpoint"],
-    &["sampler", "generator"],
-    &["process"],
-    &["objective", "metric"],
-    &["train", "figure"],
-    &["model"],
-    &["experiment"],
-];
 
 /// Names that `lib.rs` re-exports at the root, and where they live.
 const ROOT_NAMES: [(&str, &str); 4] =
@@ -27,10 +14,11 @@ const UNSAFE_PLACES: [&str; 3] = ["point/cpu", "point/cuda", "data/cache/map.rs"
 
 #[test]
 fn modules_use_only_what_lies_below_them() {
+    let layers = layers();
     let mut violations = Vec::new();
     for (path, code) in sources() {
         let Some(user) = module_of(&path) else { continue };
-        let Some(from) = place(&user) else {
+        let Some(from) = place(&layers, &user) else {
             violations.push(format!("{}: unknown module {user}", path.display()));
             continue;
         };
@@ -39,7 +27,7 @@ fn modules_use_only_what_lies_below_them() {
                 .iter()
                 .find(|(root, _)| *root == name)
                 .map_or(name.as_str(), |(_, module)| *module);
-            match place(used) {
+            match place(&layers, used) {
                 None => violations.push(format!("{}: unknown `crate::{used}`", path.display())),
                 Some(below) if !may_use(from, below) => {
                     violations.push(format!("{}: {user} must not use {used}", path.display()));
@@ -77,7 +65,9 @@ fn the_reader_sees_every_way_to_name_a_module() {
 
 #[test]
 fn the_table_has_a_direction() {
-    let allowed = |user, used| may_use(place(user).unwrap(), place(used).unwrap());
+    let layers = layers();
+    let allowed =
+        |user, used| may_use(place(&layers, user).unwrap(), place(&layers, used).unwrap());
     assert!(allowed("point", "rng") && !allowed("rng", "point"));
     assert!(allowed("nn", "point") && !allowed("point", "nn"));
     assert!(allowed("metric", "data") && !allowed("data", "metric"));
@@ -85,10 +75,174 @@ fn the_table_has_a_direction() {
     assert!(allowed("train", "error") && allowed("point", "point"));
 }
 
+/// No module inside `process` leads back to itself, but for the steps that ARCHITECTURE.md still
+/// allows; each of those must be needed.
+#[test]
+fn modules_inside_process_do_not_go_in_circles() {
+    let allowed: BTreeSet<(String, String)> =
+        table("| module of `process` |").into_iter().map(|[from, to]| (from, to)).collect();
+    let steps = steps_inside("process");
+    assert!(steps.len() > 10, "found the modules: {steps:?}");
+    let rest = |without: &BTreeSet<(String, String)>| -> BTreeSet<(String, String)> {
+        steps.difference(without).cloned().collect()
+    };
+    if let Some(circle) = circle(&rest(&allowed)) {
+        panic!("see ARCHITECTURE.md: process goes in a circle, {}", circle.join(" → "));
+    }
+    for step in &allowed {
+        let mut others = allowed.clone();
+        others.remove(step);
+        assert!(
+            circle(&rest(&others)).is_some(),
+            "ARCHITECTURE.md allows {} → {}, which closes no circle any more",
+            step.0,
+            step.1
+        );
+    }
+}
+
+#[test]
+fn circles_are_found() {
+    let steps = |pairs: &[(&str, &str)]| -> BTreeSet<(String, String)> {
+        pairs.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect()
+    };
+    assert_eq!(circle(&steps(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let found = circle(&steps(&[("a", "b"), ("b", "c"), ("c", "b")])).unwrap();
+    assert_eq!(found, ["b", "c", "b"]);
+    // `super` from a file and from a folder below, and names that `mod.rs` hands on.
+    let code = "use super::b::X;\nuse super::{Y, c::Z};\nuse super::super::d::W;";
+    assert_eq!(super_names(code, 1), ["b", "Y", "c"]);
+    assert_eq!(super_names(code, 2), ["d"]);
+    assert_eq!(
+        re_exports("pub use b::{X, Y as V};\npub(crate) use self::c::Z;"),
+        [("X", "b"), ("Y", "b"), ("V", "b"), ("Z", "c")]
+            .map(|(name, module)| (name.to_owned(), module.to_owned()))
+            .into()
+    );
+}
+
+/// The rows of ARCHITECTURE.md's first table below "Direction", lowest first. A module may use every
+/// lower row. Within row 0, whose modules build on each other, it may also use those to its left;
+/// within other rows, nobody.
+fn layers() -> Vec<Vec<String>> {
+    let mut rows: Vec<(usize, Vec<String>)> = table("| row | modules |")
+        .into_iter()
+        // The binary is no module of the library.
+        .filter(|[_, modules]| !modules.contains('`'))
+        .map(|[row, modules]| {
+            let names = modules.split(',').map(|name| name.trim().replace("**", "")).collect();
+            (row.parse().expect("the number of a row"), names)
+        })
+        .collect();
+    rows.sort();
+    let numbers: Vec<usize> = rows.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "every row once");
+    assert!(rows.len() > 5, "found the table");
+    rows.into_iter().map(|(_, names)| names).collect()
+}
+
+/// The rows of the table of two columns in ARCHITECTURE.md that begins so.
+fn table(heading: &str) -> Vec<[String; 2]> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let text = fs::read_to_string(path).expect("ARCHITECTURE.md");
+    let (_, below) = text.split_once(heading).expect("the table of ARCHITECTURE.md");
+    let rows = below.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        <[&str; 2]>::try_from(cells).ok().map(|cells| cells.map(str::to_owned))
+    })
+    .collect()
+}
+
+/// Which module of a folder uses which other one.
+fn steps_inside(folder: &str) -> BTreeSet<(String, String)> {
+    let sources: Vec<(PathBuf, String)> = sources()
+        .into_iter()
+        .filter_map(|(path, code)| Some((path.strip_prefix(folder).ok()?.to_owned(), code)))
+        .collect();
+    let modules: BTreeSet<String> = sources
+        .iter()
+        .filter_map(|(path, _)| module_of(path))
+        .filter(|name| name != "mod")
+        .collect();
+    let root = sources.iter().find(|(path, _)| path == Path::new("mod.rs"));
+    let handed_on = root.map(|(_, code)| re_exports(code)).unwrap_or_default();
+    let mut steps = BTreeSet::new();
+    for (path, code) in &sources {
+        let Some(user) = module_of(path).filter(|name| name != "mod") else { continue };
+        let is_mod = path.file_name().is_some_and(|name| name == "mod.rs");
+        let depth = path.components().count() - usize::from(is_mod);
+        // What only tests use is no step.
+        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let marker = format!("crate::{folder}::");
+        let direct = names_after(code, &marker);
+        for name in direct.into_iter().chain(super_names(code, depth)) {
+            let used = if modules.contains(&name) { Some(&name) } else { handed_on.get(&name) };
+            if let Some(used) = used.filter(|used| **used != user) {
+                steps.insert((user.clone(), used.clone()));
+            }
+        }
+    }
+    steps
+}
+
+/// The first name after exactly `depth` times `super::`.
+fn super_names(code: &str, depth: usize) -> Vec<String> {
+    let marker = "super::".repeat(depth);
+    let mut names = Vec::new();
+    for (start, _) in code.match_indices(&marker) {
+        let is_deeper = code[..start].ends_with("super::");
+        let rest = &code[start + marker.len()..];
+        if !is_deeper && !rest.starts_with("super::") {
+            names.extend(names_at(rest));
+        }
+    }
+    names
+}
+
+/// Names that a module hands on from the modules inside of it.
+fn re_exports(code: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for statement in code.split(';').filter_map(|part| part.trim_start().strip_prefix("pub")) {
+        let Some((_, path)) = statement.split_once("use ") else { continue };
+        let path = path.strip_prefix("self::").unwrap_or(path);
+        let Some((module, names)) = path.split_once("::") else { continue };
+        let words = names.split(|c: char| !c.is_alphanumeric() && c != '_');
+        for word in words.filter(|word| !word.is_empty() && *word != "as") {
+            found.insert(word.to_owned(), module.to_owned());
+        }
+    }
+    found
+}
+
+/// A way from a module back to itself, if there is one.
+fn circle(steps: &BTreeSet<(String, String)>) -> Option<Vec<String>> {
+    fn walk(steps: &BTreeSet<(String, String)>, way: &mut Vec<String>) -> bool {
+        let last = way[way.len() - 1].clone();
+        for (_, to) in steps.iter().filter(|(from, _)| *from == last) {
+            let is_back = way[0] == *to;
+            if !is_back && way.contains(to) {
+                continue;
+            }
+            way.push(to.clone());
+            if is_back || walk(steps, way) {
+                return true;
+            }
+            way.pop();
+        }
+        false
+    }
+    let starts: BTreeSet<&String> = steps.iter().map(|(from, _)| from).collect();
+    starts.into_iter().find_map(|start| {
+        let mut way = vec![start.clone()];
+        walk(steps, &mut way).then_some(way)
+    })
+}
+
 /// Row and column in the table.
-fn place(module: &str) -> Option<(usize, usize)> {
-    LAYERS.iter().enumerate().find_map(|(row, modules)| {
-        modules.iter().position(|name| *name == module).map(|column| (row, column))
+fn place(layers: &[Vec<String>], module: &str) -> Option<(usize, usize)> {
+    layers.iter().enumerate().find_map(|(row, modules)| {
+        modules.iter().position(|name| name == module).map(|column| (row, column))
     })
 }
 
@@ -105,27 +259,29 @@ fn module_of(path: &Path) -> Option<String> {
 
 /// The first name of every path that starts with `crate::`, groups in braces taken apart.
 fn used_names(code: &str) -> Vec<String> {
+    names_after(code, "crate::")
+}
+
+fn names_after(code: &str, marker: &str) -> Vec<String> {
+    code.split(marker).skip(1).flat_map(names_at).collect()
+}
+
+/// The name that a path begins with, or those of a group in braces.
+fn names_at(rest: &str) -> Vec<String> {
+    let Some(group) = rest.strip_prefix('{') else { return vec![identifier(rest)] };
     let mut names = Vec::new();
-    for rest in code.split("crate::").skip(1) {
-        match rest.strip_prefix('{') {
-            None => names.push(identifier(rest)),
-            Some(group) => {
-                let mut depth = 0;
-                let mut is_start = true;
-                for (index, character) in group.char_indices() {
-                    match character {
-                        '}' if depth == 0 => break,
-                        '{' => depth += 1,
-                        '}' => depth -= 1,
-                        ',' if depth == 0 => is_start = true,
-                        _ if is_start && depth == 0 && !character.is_whitespace() => {
-                            names.push(identifier(&group[index..]));
-                            is_start = false;
-                        }
-                        _ => {}
-                    }
-                }
+    let (mut depth, mut is_start) = (0, true);
+    for (index, character) in group.char_indices() {
+        match character {
+            '}' if depth == 0 => break,
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => is_start = true,
+            _ if is_start && depth == 0 && !character.is_whitespace() => {
+                names.push(identifier(&group[index..]));
+                is_start = false;
             }
+            _ => {}
         }
     }
     names

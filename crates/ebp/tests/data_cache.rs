@@ -1,4 +1,4 @@
-//! Caches and batches: what was put in comes out, in an order that depends on seed and epoch only.
+//! Caches: what was put in comes out, and a damaged file is an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,17 +7,13 @@
     reason = "helpers of tests fail as tests do, and the numbers are small"
 )]
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use ebp::Error;
-use ebp::data::augment::Augmentation;
 use ebp::data::cache::{CacheOptions, Kind, SetInfo, random_splits};
 use ebp::data::normalise::NormaliseBy;
-use ebp::data::pixels::level_of_value;
-use ebp::data::{BatchConfig, Batches, Cache, CacheWriter, Split};
+use ebp::data::{Cache, CacheWriter, Split};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -69,7 +65,8 @@ fn a_global_normalisation_knows_the_training_sets_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ebp");
     write(&path, 4, NormaliseBy::Global);
-    let affine = Cache::open(&path).unwrap().affine(3);
+    let cache = Cache::open(&path).unwrap();
+    let affine = cache.affine(3).unwrap();
     // Sets 0, 1, 2: x = 0, 1, 1, 2, 2, 2 (mean 4/3); y = 0, 0, 1, 0, 1, 2 (mean 2/3). All twelve
     // numbers: mean 1, squares 0+1+1+4+4+4 + 0+0+1+0+1+4 = 20, so σ² = 20/12 − 1 = 2/3.
     assert!((affine.centre[0] - 4.0 / 3.0).abs() < 1e-6);
@@ -77,11 +74,10 @@ fn a_global_normalisation_knows_the_training_sets_only() {
     assert!((affine.scale - (2.0_f32 / 3.0).sqrt()).abs() < 1e-6);
 
     // Other splits, other statistics: everything for training now.
-    let cache = Cache::open(&path).unwrap();
     cache.rewrite(&path, NormaliseBy::Global, |_| Split::Train).unwrap();
     let again = Cache::open(&path).unwrap();
     assert_eq!(again.set(3), cache.set(3));
-    assert!((again.affine(0).centre[0] - 2.0).abs() < 1e-6, "20 / 10");
+    assert!((again.affine(0).unwrap().centre[0] - 2.0).abs() < 1e-6, "20 / 10");
 }
 
 #[test]
@@ -91,7 +87,12 @@ fn clouds_normalised_one_by_one_have_their_own_record() {
     write(&path, 5, NormaliseBy::Sphere);
     let cache = Cache::open(&path).unwrap();
     // Points (4, 0) … (4, 4): centre (4, 2), farthest 2 away.
-    assert_eq!((cache.affine(4).centre, cache.affine(4).scale), (vec![4.0, 2.0], 2.0));
+    let affine = cache.affine(4).unwrap();
+    assert_eq!((affine.centre.as_slice(), affine.scale), (&[4.0, 2.0][..], 2.0));
+    assert_eq!(cache.normalised(4)[..4], [0.0, -1.0, 0.0, -0.5]);
+    write(&path, 5, NormaliseBy::None);
+    let plain = Cache::open(&path).unwrap();
+    assert!(plain.affine(4).is_none() && plain.normalised(4) == plain.set(4));
 }
 
 #[test]
@@ -107,146 +108,6 @@ fn wrong_sets_are_refused_and_leave_nothing() {
     assert!(writer.push_bytes(&[1, 2], info(0, Split::Train)).is_err());
     assert!(message(writer.finish()).contains("at least one set"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-fn batches(path: &Path, config: BatchConfig) -> Batches {
-    Batches::new(Arc::new(Cache::open(path).unwrap()), Split::Train, config).unwrap()
-}
-
-#[test]
-fn the_order_is_a_function_of_seed_and_epoch() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.ebp");
-    write(&path, 40, NormaliseBy::None);
-    let config = BatchConfig { batch_size: 7, seed: 5, ..BatchConfig::default() };
-    let made = batches(&path, config.clone());
-    let epoch: Vec<_> = made.epoch(3).map(Result::unwrap).collect();
-    assert_eq!(epoch.len(), made.num_batches());
-    // Every training set once, ragged, without padding.
-    let mut sets: Vec<usize> = epoch.iter().flat_map(|batch| batch.sets.clone()).collect();
-    assert_ne!(sets, (0..40).filter(|i| i % 4 != 3).collect::<Vec<_>>(), "a drawn order");
-    sets.sort_unstable();
-    assert_eq!(sets, (0..40).filter(|i| i % 4 != 3).collect::<Vec<_>>());
-    for batch in &epoch {
-        for (place, &set) in batch.sets.iter().enumerate() {
-            assert_eq!(batch.offsets.size(place), set + 1);
-        }
-        assert_eq!(batch.elements.len(), 2 * batch.offsets.num_elements());
-    }
-    // The same from anywhere, and another order in another epoch or under another seed.
-    assert_eq!(batches(&path, config.clone()).batch(3, 2).unwrap(), epoch[2]);
-    assert_ne!(made.order(3), made.order(4));
-    assert_ne!(made.order(3), batches(&path, BatchConfig { seed: 6, ..config.clone() }).order(3));
-    assert!(made.batch(3, 99).is_err());
-    // An epoch that is not read to its end does not hang.
-    drop(made.epoch(0));
-}
-
-#[test]
-fn sets_are_thinned_anew_every_epoch() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.ebp");
-    let mut writer = CacheWriter::create(&path, options(NormaliseBy::None)).unwrap();
-    let points: Vec<f32> = (0..100_u8).flat_map(|j| [f32::from(j), 0.0]).collect();
-    writer.push(&points, SetInfo::default()).unwrap();
-    writer.finish().unwrap();
-    let config =
-        BatchConfig { num_points: Some(20), points_from: Some(0..60), ..BatchConfig::default() };
-    let made = batches(&path, config.clone());
-    let drawn = |epoch: u64| -> Vec<u32> {
-        let batch = made.batch(epoch, 0).unwrap();
-        batch.elements.chunks_exact(2).map(|point| point[0] as u32).collect()
-    };
-    let [first, second] = [drawn(0), drawn(1)];
-    let distinct: HashSet<u32> = first.iter().copied().collect();
-    assert_eq!((first.len(), distinct.len()), (20, 20), "no point twice");
-    assert!(first.iter().all(|&x| x < 60), "only from the first 60");
-    assert_ne!(first, second);
-    assert_eq!(first, drawn(0));
-    // Over many epochs every point comes up about equally often: 600 draws of 20 from 60 give each
-    // point 200 ± √(600 · ⅓ · ⅔) = 11.5; five standard errors.
-    let mut counts = [0_i32; 60];
-    for epoch in 0..600 {
-        for x in drawn(epoch) {
-            counts[x as usize] += 1;
-        }
-    }
-    assert!(counts.iter().all(|count| (count - 200).abs() < 58), "{counts:?}");
-    let wrong = BatchConfig { points_from: Some(100..200), ..config };
-    let cache = Arc::new(Cache::open(&path).unwrap());
-    assert!(Batches::new(Arc::clone(&cache), Split::Train, wrong).is_err());
-    assert!(Batches::new(Arc::clone(&cache), Split::Test, BatchConfig::default()).is_err());
-    let turning = Augmentation { gravity_axis: Some(2), noise_std_dev: 0.0 };
-    let flat = BatchConfig { augmentation: turning, ..BatchConfig::default() };
-    assert!(Batches::new(cache, Split::Train, flat).is_err(), "no gravity in the plane");
-}
-
-#[test]
-fn pictures_are_sets_of_pixels() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.ebp");
-    // Pictures of three columns and two rows, two channels: 10 · picture + pixel, and its double.
-    let options = CacheOptions {
-        kind: Kind::Images,
-        picture_size: Some([3, 2]),
-        ..options(NormaliseBy::None)
-    };
-    let mut writer = CacheWriter::create(&path, options.clone()).unwrap();
-    for picture in 0..5_u8 {
-        let pixels: Vec<u8> =
-            (0..6).flat_map(|i| [10 * picture + i, 20 * picture + 2 * i]).collect();
-        writer.push_bytes(&pixels, info(usize::from(picture), Split::Train)).unwrap();
-    }
-    writer.finish().unwrap();
-    let config = BatchConfig { batch_size: 2, ..BatchConfig::default() };
-    let made = batches(&path, config.clone());
-    assert_eq!((made.dim(), made.value_dim()), (4, 2));
-    let level = |value: f32| usize::from(level_of_value(value));
-    let mut seen = HashSet::new();
-    for batch in made.epoch(1).map(Result::unwrap) {
-        for (place, &set) in batch.sets.iter().enumerate() {
-            seen.insert(set);
-            let rows = batch.offsets.range(place);
-            assert_eq!(rows.len(), 6);
-            let elements = &batch.elements[4 * rows.start..4 * rows.end];
-            for (pixel, element) in elements.chunks_exact(4).enumerate() {
-                let [column, row] = [pixel % 3, pixel / 3];
-                assert_eq!(
-                    [level(element[0]), level(element[1])],
-                    [1, 2].map(|k| k * (10 * set + pixel))
-                );
-                // Columns at −2/3, 0 and 2/3, rows at ∓1/2.
-                assert_eq!(
-                    element[2..],
-                    [[-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][column], [-0.5, 0.5][row]]
-                );
-            }
-        }
-    }
-    assert_eq!(seen.len(), 5);
-    // Thinned pictures keep what belongs together, and are drawn anew each epoch.
-    let few = batches(&path, BatchConfig { num_points: Some(3), ..config.clone() });
-    let batch = few.batch(0, 0).unwrap();
-    for (place, &set) in batch.sets.iter().enumerate() {
-        for row in batch.offsets.range(place) {
-            let element = &batch.elements[4 * row..4 * row + 4];
-            let pixel = level(element[0]) - 10 * set;
-            assert_eq!(element[2..3], [[-2.0_f32 / 3.0, 0.0, 2.0 / 3.0][pixel % 3]]);
-        }
-    }
-    assert_eq!(batch, few.batch(0, 0).unwrap());
-    let augmentation = Augmentation { gravity_axis: None, noise_std_dev: 0.1 };
-    let cache = Arc::new(Cache::open(&path).unwrap());
-    let noisy = Batches::new(cache, Split::Train, BatchConfig { augmentation, ..config.clone() });
-    assert!(noisy.unwrap_err().to_string().contains("none for pictures"));
-    // A cache whose pictures are not of the size it says.
-    let mut writer =
-        CacheWriter::create(&path, CacheOptions { picture_size: Some([4, 2]), ..options }).unwrap();
-    writer.push_bytes(&[0; 12], info(0, Split::Train)).unwrap();
-    writer.finish().unwrap();
-    let cache = Arc::new(Cache::open(&path).unwrap());
-    let wrong = Batches::new(cache, Split::Train, config).unwrap_err().to_string();
-    assert!(wrong.contains("pictures of 4 x 2 pixels"), "{wrong}");
 }
 
 #[test]

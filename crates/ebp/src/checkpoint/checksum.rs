@@ -5,44 +5,14 @@
 //! burst of up to 32 bits, and all but one in 2³² of other damages. It is no protection against
 //! intent.
 
-/// The reflected polynomial.
-const POLYNOMIAL: u32 = 0x82f6_3b78;
-
-/// The remainder of every byte.
-const TABLE: [u32; 256] = table();
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0_u32;
-    while byte < 256 {
-        let mut remainder = byte;
-        let mut bit = 0;
-        while bit < 8 {
-            let carry = remainder & 1;
-            remainder >>= 1;
-            if carry == 1 {
-                remainder ^= POLYNOMIAL;
-            }
-            bit += 1;
-        }
-        table[byte as usize] = remainder;
-        byte += 1;
-    }
-    table
-}
-
 /// The checksum of all `parts`, one after the other.
 pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
-    let remainder = parts.iter().copied().flatten().fold(u32::MAX, |remainder, byte| {
-        let index = (remainder ^ u32::from(*byte)) & 0xff;
-        (remainder >> 8) ^ TABLE[index as usize]
-    });
-    !remainder
+    parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, part))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::crc32c;
 
     /// The examples of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
     #[test]

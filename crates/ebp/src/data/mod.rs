@@ -5,8 +5,6 @@
 //! brings them to the scale that networks expect and back. [`cloud`] reads point clouds from the
 //! common formats, one or a whole folder; [`npy`] reads and writes NumPy's arrays.
 
-pub mod augment;
-pub mod batches;
 pub mod cache;
 pub mod cloud;
 pub mod curves;
@@ -23,16 +21,18 @@ pub mod pattern;
 pub mod pixels;
 pub mod planar;
 pub mod shapes;
+pub mod source;
 mod standardise;
 pub mod table;
 pub mod words;
 
-pub use batches::{Batch, BatchConfig, Batches};
 pub use cache::{Cache, CacheWriter, Split};
 pub use cloud::{Cloud, Clouds, read_cloud, read_clouds};
 pub use curves::{CurveFamily, CurveLaw, CurveSet};
 pub use file::Real;
 pub use mesh::{Mesh, read_mesh};
+pub use pixels::Grid;
 pub use planar::PlanarFamily;
+pub use source::{CloudSource, CloudStatistics, SetView};
 pub use standardise::Standardiser;
 pub use table::{ColumnChoice, NamedSet};

@@ -1,115 +1,93 @@
-//! Pictures as sets of pixels: what a pixel shows is its value, where it stands its location.
-//!
-//! ```text
-//! x = (2 level + 1)/256 − 1                        level 0 … 255, one a channel
-//! t = ((2 column + 1)/width − 1, (2 row + 1)/height − 1)
-//! ```
-//!
-//! Both are the middles of equal cells that fill [−1, 1], so that a picture of another size has its
-//! pixels in the same square, and x + U(−1/256, 1/256) has a density wherever x may lie.
-
-use std::ops::Range;
+//! The places where elements can stand: the pixels of a picture. The one grid of the crate: readers,
+//! processes and drawings all take a pixel's place and location from here.
 
 use crate::{Error, Result};
 
-use super::cache::Cache;
+/// How far a location may lie from its place, as a share of the distance between places.
+const TOLERANCE: f64 = 1e-3;
 
-/// Levels of a channel.
-const NUM_LEVELS: usize = 256;
-
-/// The value of a level of 8 bits.
-pub fn value_of_level(level: u8) -> f32 {
-    middle(usize::from(level), NUM_LEVELS)
-}
-
-/// The level whose cell holds a value; what lies outside [−1, 1] goes to the nearest level.
-pub fn level_of_value(value: f32) -> u8 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 255")]
-    let level = ((value + 1.0) * 128.0).floor().clamp(0.0, 255.0) as u8;
-    level
-}
-
-/// The middle of cell `index` of `count` cells that fill [−1, 1].
-fn middle(index: usize, count: usize) -> f32 {
-    #[expect(clippy::cast_possible_truncation, reason = "rounded once")]
-    let middle = ((2 * index + 1) as f64 / count as f64 - 1.0) as f32;
-    middle
-}
-
-/// The places of a picture's pixels, row by row.
-#[derive(Clone, Debug)]
+/// Places in rows and columns on [−1, 1]²; the first coordinate goes right, the second down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    channels: usize,
-    /// The location of each column, of each row.
-    columns: Vec<f32>,
-    rows: Vec<f32>,
-    /// The value of each level.
-    values: Vec<f32>,
+    width: usize,
+    height: usize,
+}
+
+impl Default for Grid {
+    /// MNIST's 28 × 28.
+    fn default() -> Self {
+        Self { width: 28, height: 28 }
+    }
 }
 
 impl Grid {
-    /// Of pictures with `channels` numbers a pixel.
+    /// A grid of `width` columns and `height` rows.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if there are no pixels.
-    pub fn new(width: usize, height: usize, channels: usize) -> Result<Self> {
-        if width == 0 || height == 0 || channels == 0 {
-            let found = format!("{width} x {height} x {channels}");
-            return Err(Error::invalid("picture", "at least one pixel and channel", found));
+    /// [`Error::InvalidValue`] if there is no place, or there are more than 2¹⁶.
+    pub fn new(width: usize, height: usize) -> Result<Self> {
+        if width == 0 || height == 0 || width.saturating_mul(height) > 1 << 16 {
+            let found = format!("{width} x {height}");
+            return Err(Error::invalid("grid", "from 1 to 65536 places", found));
         }
-        Ok(Self {
-            channels,
-            columns: (0..width).map(|column| middle(column, width)).collect(),
-            rows: (0..height).map(|row| middle(row, height)).collect(),
-            values: (0..=u8::MAX).map(value_of_level).collect(),
-        })
+        Ok(Self { width, height })
     }
 
-    /// Of the pictures of a cache.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if it holds no pictures, or pictures of another size than it says.
-    pub fn of_cache(cache: &Cache) -> Result<Self> {
-        let Some([width, height]) = cache.meta().picture_size else {
-            return Err(Error::invalid("cache", "of pictures", "no size of pictures"));
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// How many places.
+    pub fn num_places(&self) -> usize {
+        self.width * self.height
+    }
+
+    /// t of a place, counted row by row.
+    pub fn location(&self, place: usize) -> [f64; 2] {
+        let coordinate = |index: usize, count: usize| match count {
+            1 => 0.0,
+            _ => 2.0 * index as f64 / (count - 1) as f64 - 1.0,
         };
-        // Before anything is made for a size that a damaged file may claim.
-        let offsets = cache.offsets();
-        let mut sizes = (0..offsets.num_sets()).map(|set| offsets.size(set));
-        let num_pixels = width.checked_mul(height);
-        if let Some(size) = sizes.find(|&size| Some(size) != num_pixels) {
-            let expected = format!("pictures of {width} x {height} pixels");
-            return Err(Error::invalid("cache", expected, format!("one of {size}")));
-        }
-        Self::new(width, height, cache.meta().dim)
+        [coordinate(place % self.width, self.width), coordinate(place / self.width, self.height)]
     }
 
-    /// Pixels of a picture.
-    pub fn num_pixels(&self) -> usize {
-        self.columns.len() * self.rows.len()
-    }
-
-    /// Numbers of an element: the channels and the two of its place.
-    pub fn dim(&self) -> usize {
-        self.channels + 2
-    }
-
-    /// Appends the elements `[value, location]` of the pixels in `places`, counted row by row.
+    /// The place at a location.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the picture has no such pixels, as slice indexing does.
-    pub fn push(&self, picture: &[u8], places: Range<usize>, elements: &mut Vec<f32>) {
-        elements.reserve(places.len() * self.dim());
-        let width = self.columns.len();
-        for place in places {
-            let levels = &picture[place * self.channels..(place + 1) * self.channels];
-            elements.extend(levels.iter().map(|&level| self.values[usize::from(level)]));
-            elements.push(self.columns[place % width]);
-            elements.push(self.rows[place / width]);
-        }
+    /// [`Error::InvalidValue`] if no place is there.
+    pub fn place(&self, location: &[f64]) -> Result<usize> {
+        let index = |coordinate: f64, count: usize| {
+            let position = 0.5 * (coordinate + 1.0) * (count - 1) as f64;
+            let is_near = if count == 1 {
+                coordinate.abs() <= TOLERANCE
+            } else {
+                (position - position.round()).abs() <= TOLERANCE
+                    && position > -0.5
+                    && position < count as f64 - 0.5
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked to be one of the places"
+            )]
+            is_near.then_some(if count == 1 { 0 } else { position.round() as usize })
+        };
+        let found = match *location {
+            [x, y] => index(x, self.width).zip(index(y, self.height)),
+            _ => None,
+        };
+        found.map(|(column, row)| row * self.width + column).ok_or_else(|| {
+            let expected = format!("a place of the grid of {} x {}", self.width, self.height);
+            Error::invalid("location", expected, format!("{location:?}"))
+        })
     }
 }
 
@@ -118,20 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_places_are_the_middles_of_cells() {
-        assert_eq!((value_of_level(0), value_of_level(255)), (-255.0 / 256.0, 255.0 / 256.0));
-        for level in 0..=u8::MAX {
-            let value = value_of_level(level);
-            assert_eq!(level_of_value(value), level);
-            assert_eq!(level_of_value(value + 0.99 / 256.0), level, "its cell reaches that far");
-            assert_eq!(level_of_value(value - 0.99 / 256.0), level);
+    fn every_place_is_found_at_its_location_and_nothing_elsewhere() {
+        for (width, height) in [(1, 1), (1, 5), (28, 28), (7, 3)] {
+            let grid = Grid::new(width, height).unwrap();
+            for place in 0..grid.num_places() {
+                assert_eq!(grid.place(&grid.location(place)).unwrap(), place);
+            }
         }
-        assert_eq!((level_of_value(-7.0), level_of_value(7.0)), (0, 255));
-        // Two rows of four: columns at ±3/4 and ±1/4, rows at ±1/2.
-        let grid = Grid::new(4, 2, 1).unwrap();
-        let mut elements = Vec::new();
-        grid.push(&[0, 1, 2, 3, 4, 5, 6, 7], 3..5, &mut elements);
-        assert_eq!(elements, [value_of_level(3), 0.75, -0.5, value_of_level(4), -0.75, 0.5]);
-        assert!(Grid::new(0, 2, 1).is_err());
+        let grid = Grid::new(5, 5).unwrap();
+        for wrong in [&[0.1, 0.0][..], &[1.5, 0.0], &[-1.5, 0.0], &[f64::NAN, 0.0], &[0.0]] {
+            assert!(grid.place(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(Grid::new(0, 3).is_err() && Grid::new(1000, 1000).is_err());
     }
 }

@@ -1,10 +1,10 @@
 //! Training of unconditional processes on clouds.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
-use crate::data::Clouds;
+use crate::data::{CloudSource, SetView};
 use crate::process::{BatchMaker, CloudBatch, UnconditionalProcess};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
@@ -21,14 +21,17 @@ pub struct CloudTraining {
 /// Where batches come from: no parameter of the process is in here.
 #[derive(Debug)]
 struct Source {
-    clouds: Clouds,
+    clouds: CloudSource,
     batch_size: usize,
     seed: u64,
     maker: BatchMaker,
+    /// The order of the epoch that was asked for last: drawing it takes a while where sets are many.
+    order: Mutex<Option<(u64, Arc<Vec<usize>>)>>,
 }
 
 impl CloudTraining {
-    /// `clouds` are standardised; `seed` decides the order in which they come.
+    /// `clouds` are standardised, in memory or in a cache, from where they are read step by step;
+    /// `seed` decides the order in which they come.
     ///
     /// # Errors
     ///
@@ -36,10 +39,11 @@ impl CloudTraining {
     /// `batch_size` is 0.
     pub fn new(
         process: UnconditionalProcess,
-        clouds: Clouds,
+        clouds: impl Into<CloudSource>,
         batch_size: usize,
         seed: u64,
     ) -> Result<Self> {
+        let clouds = clouds.into();
         if batch_size == 0 {
             return Err(Error::invalid("batch_size", "at least 1", batch_size));
         }
@@ -51,7 +55,8 @@ impl CloudTraining {
         clouds.check_finite()?;
         let maker = process.batch_maker();
         let ahead = Ahead::new(process.learns_on_device());
-        let source = Arc::new(Source { clouds, batch_size, seed, maker });
+        let order = Mutex::new(None);
+        let source = Arc::new(Source { clouds, batch_size, seed, maker, order });
         Ok(Self { process, source, ahead })
     }
 
@@ -74,27 +79,38 @@ impl CloudTraining {
 impl Source {
     fn prepare(&self, step: &Step) -> Result<CloudBatch> {
         let members = self.members(step.number);
-        let sets: Vec<&[f32]> = members.iter().map(|&set| self.clouds.cloud(set)).collect();
-        self.maker.prepare(&sets, step)
+        let sets: Vec<SetView<'_>> = members.iter().map(|&set| self.clouds.view(set)).collect();
+        let batch = self.maker.prepare(&sets, step);
+        for set in members {
+            self.clouds.was_read(set);
+        }
+        batch
     }
 
     /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between.
     fn members(&self, number: u64) -> Vec<usize> {
-        let count = self.clouds.num_clouds();
+        let count = self.clouds.num_sets();
         let first = number * self.batch_size as u64;
-        let mut order = (u64::MAX, Vec::new());
         (first..first + self.batch_size as u64)
             .map(|place| {
-                let epoch = place / count as u64;
-                if order.0 != epoch {
-                    let stream = Stream::new(self.seed, "order of clouds").child(epoch);
-                    order = (epoch, stream.permutation(count));
-                }
                 #[expect(clippy::cast_possible_truncation, reason = "below count")]
-                let place = (place % count as u64) as usize;
-                order.1[place]
+                let within = (place % count as u64) as usize;
+                self.order(place / count as u64)[within]
             })
             .collect()
+    }
+
+    fn order(&self, epoch: u64) -> Arc<Vec<usize>> {
+        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((found, order)) if *found == epoch => Arc::clone(order),
+            _ => {
+                let stream = Stream::new(self.seed, "order of clouds").child(epoch);
+                let order = Arc::new(stream.permutation(self.clouds.num_sets()));
+                *known = Some((epoch, Arc::clone(&order)));
+                order
+            }
+        }
     }
 }
 
@@ -118,5 +134,50 @@ impl Trainable for CloudTraining {
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.process.restore(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SetOffsets;
+    use crate::data::Clouds;
+    use crate::point::CpuBackend;
+    use crate::process::UnconditionalConfig;
+
+    fn training(seed: u64) -> CloudTraining {
+        let config = UnconditionalConfig {
+            value_dim: 1,
+            encoder_widths: vec![2],
+            head_widths: vec![],
+            energy_widths: vec![2],
+            ..UnconditionalConfig::default()
+        };
+        let process = UnconditionalProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
+        let offsets = SetOffsets::uniform(6, 1).unwrap();
+        let names = (0..6).map(|number| number.to_string()).collect();
+        let clouds = Clouds::new(1, vec![0.0; 6], offsets, names).unwrap();
+        CloudTraining::new(process, clouds, 4, seed).unwrap()
+    }
+
+    /// Six clouds, four a step: three steps are two epochs, each of which has every cloud once.
+    #[test]
+    fn all_clouds_come_before_one_comes_again() {
+        let visited = |seed: u64, first: u64| -> Vec<usize> {
+            let training = training(seed);
+            (first..first + 3).flat_map(|number| training.source.members(number)).collect()
+        };
+        let all = visited(1, 0);
+        for epoch in all.chunks(6) {
+            let mut sorted = epoch.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5], "{all:?}");
+        }
+        assert_ne!(all[..6], all[6..], "every epoch has an order of its own");
+        assert_ne!(all, visited(2, 0), "and so has every seed");
+        // The order of a step depends on its number alone, whatever was asked for before.
+        let training = training(1);
+        let _ = training.source.members(7);
+        assert_eq!(training.source.members(1), all[4..8]);
     }
 }

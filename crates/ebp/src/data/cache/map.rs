@@ -3,15 +3,24 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::Mmap;
 
 use crate::{Error, Result};
 
+/// What is read of a map before its pages are given back, in bytes. Pages that were read stay in the
+/// system's cache of files, but count as memory of this process as long as they are mapped.
+const READ_AT_ONCE: usize = 1 << 26;
+/// What the system maps around a place that is read, on both sides of it.
+const READ_AROUND: usize = 1 << 17;
+
 /// A file mapped read-only.
 #[derive(Debug)]
 pub(super) struct Map {
     map: Mmap,
+    /// Bytes read since pages were last given back, and what lies around them.
+    read: AtomicUsize,
 }
 
 impl Map {
@@ -27,11 +36,36 @@ impl Map {
         // changes numbers or ends this one; it cannot break types, as every pattern of bits is a
         // number here.
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
-        Ok(Self { map })
+        Ok(Self { map, read: AtomicUsize::new(0) })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+
+    /// Says that `count` bytes in one place were read and are not needed any more. After many of them
+    /// all pages are given back, so that a file larger than the memory never fills it.
+    pub(super) fn was_read(&self, count: usize) {
+        let more = count.saturating_add(READ_AROUND);
+        let before = self.read.fetch_add(more, Ordering::Relaxed);
+        if before.saturating_add(more) >= READ_AT_ONCE {
+            self.read.store(0, Ordering::Relaxed);
+            self.give_back();
+        }
+    }
+
+    #[cfg(unix)]
+    fn give_back(&self) {
+        // SAFETY: the map is shared and read-only, so a page that is given back is read again from
+        // the same file when it is next looked at: no byte of it ever changes.
+        let advised = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        // Advice may be refused, which costs memory and nothing else.
+        drop(advised);
+    }
+
+    #[cfg(not(unix))]
+    fn give_back(&self) {
+        let _ = self;
     }
 }
 

@@ -1,14 +1,18 @@
 //! A cache: data of any origin as one file that is mapped into memory.
 //!
 //! Sets are ragged rows of one array, with names, labels, splits and the normalisation. The
-//! numbers in the file are those of the source; what is handed out normalised is computed by the
-//! recorded centre and scale, so it can always be undone. Opening checks every length and size
+//! numbers in the file are those of the source; [`Cache::normalised`] and
+//! [`CloudSource`](super::CloudSource) hand them out by the recorded centre and scale, which can
+//! always be undone. Whoever learns or measures reads them so; [`Cache::set`] is for looking at the
+//! source. Opening checks every length and size
 //! against the file; a damaged file is an error, not a wrong number of points.
 
 mod map;
 mod meta;
 mod write;
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -250,16 +254,40 @@ impl Cache {
         self.pixels().get(rows.start * self.meta.dim..rows.end * self.meta.dim).unwrap_or(&[])
     }
 
-    /// The normalisation of set `index`.
+    /// The normalisation of set `index`; `None` where the numbers are handed out as they are.
+    pub fn affine(&self, index: usize) -> Option<&Affine> {
+        self.affines.get(index).or(self.meta.affine.as_ref())
+    }
+
+    /// The elements of set `index` as they are meant to be used: normalised. Empty for pictures.
     ///
     /// # Panics
     ///
     /// If there is no such set, as slice indexing does.
-    pub fn affine(&self, index: usize) -> Affine {
-        match (self.affines.get(index), &self.meta.affine) {
-            (Some(affine), _) | (None, Some(affine)) => affine.clone(),
-            (None, None) => Affine::identity(self.meta.dim),
+    pub fn normalised(&self, index: usize) -> Vec<f32> {
+        let mut elements = self.set(index).to_vec();
+        if let Some(affine) = self.affine(index) {
+            affine.apply(&mut elements);
         }
+        self.was_read(index);
+        elements
+    }
+
+    /// Says that set `index` was read and is not needed any more, so that its memory may be given
+    /// back; it can be read again at any time.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such set, as slice indexing does.
+    pub fn was_read(&self, index: usize) {
+        self.map.was_read(self.offsets.size(index) * self.meta.dim * self.meta.numbers.size());
+    }
+
+    /// Whether a file begins as a cache does.
+    pub fn is_cache(path: &Path) -> bool {
+        let mut start = [0; MAGIC.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == *MAGIC
     }
 
     /// Writes a copy with other splits, and with the global normalisation of its new training sets
@@ -294,6 +322,7 @@ impl Cache {
                 Numbers::F32 => writer.push(self.set(index), info)?,
                 Numbers::U8 => writer.push_bytes(self.picture(index), info)?,
             }
+            self.was_read(index);
         }
         writer.finish()
     }

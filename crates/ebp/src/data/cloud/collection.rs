@@ -10,11 +10,13 @@ use crate::{Error, Result};
 
 use super::{CLOUD_ENDINGS, Clouds, read_cloud_file};
 use crate::data::file::{extension, malformed, name_of};
+use crate::data::{Cache, CloudSource};
 
 /// Folders further below are left out: nobody sorts clouds that deep, and a link may lead back up.
 const DEEPEST: usize = 8;
 
-/// Reads the clouds of a file or of all files in a folder, in the order of their names. A cloud of
+/// Reads the clouds of a file, a cache (normalised as it says) or all files in a folder, in the order
+/// of their names. A cloud of
 /// the folder's file `chair/a.npy` is called `chair/a`, the third one of a file `chair.npy` that
 /// holds many is called `chair/2`.
 ///
@@ -27,8 +29,17 @@ const DEEPEST: usize = 8;
 /// # Errors
 ///
 /// [`Error::Io`] if something cannot be read, [`Error::Malformed`] if a file does not hold what its
-/// ending says or the folder holds no clouds, [`Error::InvalidValue`] if dimensions differ.
+/// ending says or the folder holds no clouds, [`Error::Damaged`] if a cache does not, and
+/// [`Error::InvalidValue`] if dimensions differ.
 pub fn read_clouds(path: &Path) -> Result<Clouds> {
+    if Cache::is_cache(path) {
+        return CloudSource::open(path)?.to_clouds();
+    }
+    read_cloud_files(path)
+}
+
+/// The same of everything but caches.
+pub(crate) fn read_cloud_files(path: &Path) -> Result<Clouds> {
     if !path.is_dir() {
         return read_cloud_file(path);
     }

@@ -27,8 +27,8 @@ use super::mesh::{MESH_ENDINGS, Mesh, parse_mesh};
 use super::npy::{Array, parse_npy, parse_npz};
 
 pub use clouds::{Cloud, Clouds};
-pub(crate) use collection::files_below;
 pub use collection::{cloud_files, read_clouds};
+pub(crate) use collection::{files_below, read_cloud_files};
 pub use write::{CloudFormat, cloud_bytes, write_cloud};
 
 /// The endings of the formats that hold clouds.

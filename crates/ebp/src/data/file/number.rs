@@ -1,5 +1,7 @@
 //! Numbers as files hold them: eleven kinds in two byte orders.
 
+use half::f16;
+
 /// The order of a number's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
@@ -90,7 +92,7 @@ impl NumberKind {
             Self::U32 => f64::from(number!(u32)),
             Self::I64 => number!(i64) as f64,
             Self::U64 => number!(u64) as f64,
-            Self::F16 => half_to_double(number!(u16)),
+            Self::F16 => f16::from_bits(number!(u16)).to_f64(),
             Self::F32 => f64::from(number!(f32)),
             Self::F64 => number!(f64),
         }
@@ -112,7 +114,8 @@ impl NumberKind {
             Self::U32 => out.extend((number as u32).to_le_bytes()),
             Self::I64 => out.extend((number as i64).to_le_bytes()),
             Self::U64 => out.extend((number as u64).to_le_bytes()),
-            Self::F16 => out.extend(double_to_half(number).to_le_bytes()),
+            // By way of f32, as which nearly all numbers come here.
+            Self::F16 => out.extend(f16::from_f32(number as f32).to_le_bytes()),
             Self::F32 => out.extend((number as f32).to_le_bytes()),
             Self::F64 => out.extend(number.to_le_bytes()),
         }
@@ -125,58 +128,29 @@ impl NumberKind {
     }
 }
 
-/// The value of an IEEE 754 half: (−1)^s 2^(e−25) (1024 + m), subnormal where e = 0.
-pub(crate) fn half_to_double(bits: u16) -> f64 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let exponent = i32::from(bits >> 10 & 0x1f);
-    let fraction = f64::from(bits & 0x3ff);
-    sign * match exponent {
-        0 => fraction * 2_f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + fraction) * 2_f64.powi(exponent - 25),
-    }
-}
-
-/// The nearest half, ties to even, as NumPy rounds.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "both casts are of small non-negative whole numbers"
-)]
-pub(crate) fn double_to_half(number: f64) -> u16 {
-    let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
-    let size = number.abs();
-    if size.is_nan() {
-        return sign | 0x7e00;
-    }
-    // The largest half is 65504; what rounds to 65536 is infinite.
-    if size >= 65520.0 {
-        return sign | 0x7c00;
-    }
-    if size < 2_f64.powi(-14) {
-        // A carry to 1024 is the smallest normal, as it should be.
-        return sign | (size * 2_f64.powi(24)).round_ties_even() as u16;
-    }
-    let exponent = ((size.to_bits() >> 52) as i32) - 1023;
-    let fraction = (size * 2_f64.powi(10 - exponent)).round_ties_even() as u16;
-    // A carry out of the fraction raises the exponent, which is right.
-    sign | ((((exponent + 15) as u16) << 10) + (fraction - 1024))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn written(number: f64) -> u16 {
+        let mut bytes = Vec::new();
+        NumberKind::F16.write(number, &mut bytes);
+        u16::from_le_bytes([bytes[0], bytes[1]])
+    }
+
+    fn read(bits: u16) -> f64 {
+        NumberKind::F16.read(&bits.to_be_bytes(), ByteOrder::Big)
+    }
 
     /// Every half goes through f64 and back to its own bits.
     #[test]
     fn halves_survive_the_way_there_and_back() {
         for bits in 0..=u16::MAX {
-            let number = half_to_double(bits);
+            let number = read(bits);
             if number.is_nan() {
-                assert!(half_to_double(double_to_half(number)).is_nan());
+                assert!(read(written(number)).is_nan());
             } else {
-                assert_eq!(double_to_half(number), bits, "{number}");
+                assert_eq!(written(number), bits, "{number}");
             }
         }
     }
@@ -193,12 +167,12 @@ mod tests {
             (0x3555, 0.333_251_953_125),
         ];
         for (bits, value) in cases {
-            assert!((half_to_double(bits) - value).abs() < f64::MIN_POSITIVE, "{bits:#x}");
+            assert!((read(bits) - value).abs() < f64::MIN_POSITIVE, "{bits:#x}");
         }
-        assert_eq!(double_to_half(1.0 / 3.0), 0x3555);
-        assert_eq!(double_to_half(65519.9), 0x7bff);
-        assert_eq!(double_to_half(65520.0), 0x7c00);
+        assert_eq!(written(1.0 / 3.0), 0x3555);
+        assert_eq!(written(65519.9), 0x7bff);
+        assert_eq!(written(65520.0), 0x7c00);
         // Halfway between 2048 and 2050: to the even fraction.
-        assert_eq!(double_to_half(2049.0), double_to_half(2048.0));
+        assert_eq!(written(2049.0), written(2048.0));
     }
 }

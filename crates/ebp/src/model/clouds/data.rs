@@ -117,7 +117,7 @@ fn split_clouds(settings: &CloudDataSettings) -> Result<(Clouds, Clouds)> {
             splits.iter().flat_map(|&split| cache.members(split)).collect()
         };
         let of = |members: &[usize]| -> Result<Clouds> {
-            let points = members.iter().flat_map(|&set| cache.set(set).iter().copied()).collect();
+            let points = members.iter().flat_map(|&set| cache.normalised(set)).collect();
             let sizes = members.iter().map(|&set| cache.offsets().size(set));
             let names = members.iter().map(|&set| cache.names()[set].clone()).collect();
             Clouds::new(cache.meta().dim, points, SetOffsets::from_sizes(sizes)?, names)

@@ -31,7 +31,7 @@ fn read(path: &Path) -> Result<Clouds> {
         });
         let sizes = (0..cache.len()).map(|set| cache.offsets().size(set));
         let offsets = SetOffsets::from_sizes(sizes)?;
-        let points = cache.elements().to_vec();
+        let points = (0..cache.len()).flat_map(|set| cache.normalised(set)).collect();
         return Clouds::new(cache.meta().dim, points, offsets, names.collect());
     }
     read_clouds(path).map_err(|error| Error::refused(format!("{error}")))

@@ -16,7 +16,6 @@ mod attention;
 mod canvas;
 mod config;
 mod energy;
-mod grid;
 mod learn;
 mod local;
 mod observed;
@@ -37,8 +36,8 @@ use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_pa
 use crate::point::PointBackend;
 use crate::tensor::Tensors;
 
+pub use crate::data::pixels::Grid;
 pub use config::{DiscreteConfig, EnergyForm, PosteriorForm};
-pub use grid::Grid;
 pub use predict::{DiscretePredictive, Rendered, Rendering};
 
 /// An energy-based process over a finite alphabet, with its optimiser.

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::config::{AugmentationConfig, CloudEstimator, UnconditionalConfig};
 use super::proposal::{GridMixture, Proposals, Workspace};
+use crate::data::SetView;
 use crate::data::mesh::drawn;
 use crate::nn::Step;
 use crate::point::cpu::vectorise::Vectoriser;
@@ -40,7 +41,7 @@ impl BatchMaker {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] if a set is empty or not of the right dimension.
-    pub fn prepare(&self, sets: &[&[f32]], step: &Step) -> Result<CloudBatch> {
+    pub fn prepare(&self, sets: &[SetView<'_>], step: &Step) -> Result<CloudBatch> {
         let num_sampled = self.config.num_sampled();
         let plan = BatchPlan {
             jitter: self.jitter(step),
@@ -148,20 +149,21 @@ impl Batch {
 
     /// `sets` are standardised points `[n, d]`.
     pub(super) fn new(
-        sets: &[&[f32]],
+        sets: &[SetView<'_>],
         config: &UnconditionalConfig,
         plan: BatchPlan,
         stream: Stream,
     ) -> Result<Self> {
         let dim = config.value_dim;
         for (number, set) in sets.iter().enumerate() {
-            if set.is_empty() || set.len() % dim != 0 {
+            let length = set.stored().len();
+            if length == 0 || length % dim != 0 {
                 let expected = format!("at least one point of {dim} numbers");
-                return Err(Error::invalid(format!("sets[{number}]"), expected, set.len()));
+                return Err(Error::invalid(format!("sets[{number}]"), expected, length));
             }
         }
         let sizes = |most: usize| {
-            SetOffsets::from_sizes(sets.iter().map(|set| (set.len() / dim).min(most)))
+            SetOffsets::from_sizes(sets.iter().map(|set| (set.stored().len() / dim).min(most)))
         };
         let (encoder_offsets, offsets) =
             (sizes(config.encoder_points)?, sizes(config.likelihood_points)?);
@@ -234,7 +236,7 @@ struct Memory {
 }
 
 fn prepare(
-    set: &[f32],
+    set: &SetView<'_>,
     part: SetPart<'_>,
     config: &UnconditionalConfig,
     plan: BatchPlan,
@@ -242,20 +244,22 @@ fn prepare(
     memory: &mut Memory,
 ) {
     let dim = config.value_dim;
-    let n = set.len() / dim;
+    let stored = set.stored();
+    let n = stored.len() / dim;
     let count = n.min(config.encoder_points.max(config.likelihood_points));
     let Memory { points, noise, .. } = memory;
     points.resize(count * dim, 0.0);
     let indices = drawn(n, count, stream.child(0));
     match dim {
-        2 => gather::<2>(set, &indices, points),
-        3 => gather::<3>(set, &indices, points),
+        2 => gather::<2>(stored, &indices, points),
+        3 => gather::<3>(stored, &indices, points),
         _ => {
             for (point, index) in points.chunks_exact_mut(dim).zip(indices) {
-                point.copy_from_slice(&set[index * dim..(index + 1) * dim]);
+                point.copy_from_slice(&stored[index * dim..(index + 1) * dim]);
             }
         }
     }
+    set.apply(points);
     if plan.is_augmented {
         augment(points, config, stream.child(5));
     }
@@ -307,7 +311,7 @@ fn gather<const D: usize>(set: &[f32], indices: &[usize], points: &mut [f32]) {
 
 /// How many of `count` candidates fall anywhere.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
+pub(super) fn num_uniform(config: &UnconditionalConfig, count: usize) -> usize {
     let rest = 1.0 - config.proposal.sampler_share;
     let share = config.proposal.uniform_share / rest.max(f64::MIN_POSITIVE);
     ((share * count as f64).round() as usize).clamp(1, count.max(2) - 1)

@@ -1,6 +1,9 @@
 //! Codes of sets.
 
+use std::borrow::Cow;
+
 use super::UnconditionalProcess;
+use crate::data::CloudSource;
 use crate::{Error, Result, SetOffsets};
 
 /// Sets that are encoded together.
@@ -52,24 +55,51 @@ impl UnconditionalProcess {
     /// [`Error::EmptySet`] if a set has no points, [`Error::InvalidValue`] if one does not have
     /// whole points, [`Error::NonFinite`] if a number is not finite.
     pub fn encode(&self, sets: &[&[f32]]) -> Result<LatentCodes> {
-        let dim = self.config.value_dim;
-        let mut codes =
-            LatentCodes { latent_dim: self.config.latent_dim, ..LatentCodes::default() };
+        let mut codes = self.no_codes();
         for part in sets.chunks(ENCODED_AT_ONCE) {
-            if let Some(set) = part.iter().find(|set| set.len() % dim != 0) {
+            self.encode_some(part, &mut codes)?;
+        }
+        Ok(codes)
+    }
+
+    /// The same of all sets of a source, a few at a time: they need not fit into memory together.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_source(&self, source: &CloudSource) -> Result<LatentCodes> {
+        let mut codes = self.no_codes();
+        for first in (0..source.num_sets()).step_by(ENCODED_AT_ONCE) {
+            let last = source.num_sets().min(first + ENCODED_AT_ONCE);
+            let sets: Vec<Cow<'_, [f32]>> = (first..last).map(|index| source.set(index)).collect();
+            self.encode_some(&sets, &mut codes)?;
+        }
+        Ok(codes)
+    }
+
+    fn no_codes(&self) -> LatentCodes {
+        LatentCodes { latent_dim: self.config.latent_dim, ..LatentCodes::default() }
+    }
+
+    fn encode_some<S: AsRef<[f32]>>(&self, sets: &[S], codes: &mut LatentCodes) -> Result<()> {
+        let dim = self.config.value_dim;
+        let mut points = Vec::new();
+        for set in sets.iter().map(AsRef::as_ref) {
+            if set.len() % dim != 0 {
                 let expected = format!("points of {dim} numbers");
                 return Err(Error::invalid("sets", expected, format!("{} numbers", set.len())));
             }
-            let offsets = SetOffsets::from_sizes(part.iter().map(|set| set.len() / dim))?;
-            let encoded = self.networks.encoder()?.encode(part.concat(), &offsets)?;
-            let flat = |tensor: &candle_core::Tensor| -> Result<Vec<f32>> {
-                Ok(tensor.flatten_all()?.to_vec1()?)
-            };
-            codes.mean.extend(flat(&encoded.posterior.mean)?);
-            codes.log_std_dev.extend(flat(&encoded.posterior.log_std_dev)?);
-            codes.pooled.extend(flat(&encoded.pooled)?);
+            points.extend_from_slice(set);
         }
-        Ok(codes)
+        let offsets = SetOffsets::from_sizes(sets.iter().map(|set| set.as_ref().len() / dim))?;
+        let encoded = self.networks.encoder()?.encode(points, &offsets)?;
+        let flat = |tensor: &candle_core::Tensor| -> Result<Vec<f32>> {
+            Ok(tensor.flatten_all()?.to_vec1()?)
+        };
+        codes.mean.extend(flat(&encoded.posterior.mean)?);
+        codes.log_std_dev.extend(flat(&encoded.posterior.log_std_dev)?);
+        codes.pooled.extend(flat(&encoded.pooled)?);
+        Ok(())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::denoise::MOST_DIMENSIONS;
 use super::sampler_config::CloudSamplerConfig;
 use crate::point::{Activation, ContextAt, MlpConfig};
 use crate::process::{Dynamics, SamplerKind};
@@ -245,10 +244,6 @@ impl UnconditionalConfig {
             if found == 0 {
                 return Err(Error::invalid(field, "at least 1", found));
             }
-        }
-        if self.value_dim > MOST_DIMENSIONS {
-            let expected = format!("at most {MOST_DIMENSIONS}");
-            return Err(Error::invalid("value_dim", expected, self.value_dim));
         }
         let cells = self.proposal.cell_widths.iter().map(|&width| ("proposal.cell_widths", width));
         let noises = self.score_noises.iter().map(|&noise| ("score_noises", noise));

@@ -68,6 +68,7 @@ impl UnconditionalProcess {
             None => self.encode(&[points])?.mean,
         };
         let last = settings.num_steps.max(2) - 1;
+        let mut way = vec![0.0_f32; dim];
         for step in 0..settings.num_steps {
             if theta.is_none() && step > 0 && step % settings.encode_every == 0 {
                 code = self.encode(&[&moved])?.mean;
@@ -79,7 +80,6 @@ impl UnconditionalProcess {
                     continue;
                 }
                 let places = row * dim..(row + 1) * dim;
-                let mut way = [0.0_f32; MOST_DIMENSIONS];
                 for (way, place) in way.iter_mut().zip(places.clone()) {
                     let back = match settings.noise {
                         Some(noise) => (points[place] - moved[place]) / (noise * noise),
@@ -89,7 +89,7 @@ impl UnconditionalProcess {
                 }
                 let length = way.iter().map(|way| way * way).sum::<f32>().sqrt();
                 let shorten = (settings.longest_move / length.max(f32::MIN_POSITIVE)).min(1.0);
-                for (x, way) in moved[places].iter_mut().zip(way) {
+                for (x, way) in moved[places].iter_mut().zip(&way) {
                     *x += shorten * way;
                 }
             }
@@ -106,6 +106,3 @@ impl UnconditionalProcess {
         Ok(found.score.iter().zip(points).map(|(g, x)| g - inverse * x).collect())
     }
 }
-
-/// Points of more coordinates are not clouds.
-pub(super) const MOST_DIMENSIONS: usize = 8;

@@ -8,6 +8,9 @@ const EVERYWHERE: f64 = 0.03;
 /// The temperature at which the coarse values choose cells.
 const COARSE_TEMPERATURE: f64 = 2.0;
 
+/// Places `[count, d]` of one set, and log r of each.
+pub(super) type Proposed = (Vec<f32>, Vec<f64>);
+
 /// Weighted places of one set.
 pub(super) struct Weighted {
     pub(super) values: Vec<f32>,
@@ -51,7 +54,7 @@ impl CoarseGrid {
     }
 
     /// `count` places in cells chosen by `u`, and log r of each.
-    pub(super) fn propose(&self, u: &[f64], count: usize, stream: Stream) -> (Vec<f32>, Vec<f64>) {
+    pub(super) fn propose(&self, u: &[f64], count: usize, stream: Stream) -> Proposed {
         let largest = u.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let tempered: Vec<f64> =
             u.iter().map(|u| ((u - largest) / COARSE_TEMPERATURE).exp()).collect();
@@ -76,7 +79,7 @@ impl CoarseGrid {
 }
 
 /// `count` numbers, number i about `count · shares[i]` times: one draw moves a comb over the sums.
-fn systematic(shares: &[f64], count: usize, stream: Stream) -> Vec<usize> {
+pub(super) fn systematic(shares: &[f64], count: usize, stream: Stream) -> Vec<usize> {
     let mut start = [0.0];
     stream.fill_uniform(0, 0, &mut start);
     let total: f64 = shares.iter().sum();

@@ -14,6 +14,7 @@ use super::UnconditionalProcess;
 use super::batch::{Batch, BatchMaker, BatchPlan, CloudBatch};
 use super::config::{CloudEstimator, Decay};
 use super::sampler::CloudDraws;
+use crate::data::SetView;
 use crate::nn::{LikelihoodSets, Mode, Record, Step, TensorBatch};
 use crate::process::energy_based::latent::Gaussians;
 use crate::rng::Stream;
@@ -54,7 +55,7 @@ impl UnconditionalProcess {
     /// dimension, [`Error::NonFinite`](crate::Error::NonFinite) or
     /// [`Error::NonFiniteGradient`](crate::Error::NonFiniteGradient) if the step diverged.
     pub fn learn(&mut self, sets: &[&[f32]], step: &Step) -> Result<Record> {
-        let batch = self.batch_maker().prepare(sets, step)?;
+        let batch = self.batch_maker().prepare(&views(sets), step)?;
         self.learn_from(batch, step)
     }
 
@@ -155,7 +156,7 @@ impl UnconditionalProcess {
         let (mut nats, mut kls, mut bound, mut effective) = (0.0, 0.0, 0.0, 0.0);
         for (number, part) in sets.chunks(EVALUATED_AT_ONCE).enumerate() {
             let stream = stream.child(number as u64);
-            let mut batch = Batch::new(part, &self.config, plan, stream)?;
+            let mut batch = Batch::new(&views(part), &self.config, plan, stream)?;
             let points = std::mem::take(&mut batch.encoder_points);
             let encoded = self.networks.encoder()?.encode(points, &batch.encoder_offsets)?;
             let prior = Gaussians::standard(part.len(), self.config.latent_dim)?;
@@ -315,6 +316,10 @@ pub(super) fn decayed(decay: Decay, step: &Step, end: f64) -> f64 {
         Decay::Linear => end + (1.0 - end) * (1.0 - progress),
         Decay::Cosine => end + (1.0 - end) * step.cosine(),
     }
+}
+
+fn views<'a>(sets: &[&'a [f32]]) -> Vec<SetView<'a>> {
+    sets.iter().copied().map(SetView::from).collect()
 }
 
 /// 1/n of every set, `[sets]`.

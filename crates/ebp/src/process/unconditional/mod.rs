@@ -14,6 +14,7 @@
 //! scored (`score.rs`) and denoised (`denoise.rs`) by the same energy.
 
 mod ade;
+mod around;
 mod batch;
 mod codes;
 mod config;
@@ -32,6 +33,7 @@ mod sampler;
 mod sampler_config;
 mod score;
 mod score_matching;
+mod tempered;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Three dimensions are few enough for this to work without a learned sampler, for any n. The
-//! weights of 2 also give log Z with its error.
+//! weights of 2 also give log Z with its error. Beyond three, `tempered.rs` takes the place of 1 and 2.
 
 use rayon::prelude::*;
 
 use super::UnconditionalProcess;
-use super::grid::{CoarseGrid, Weighted, effective, reject, resample};
+use super::grid::{CoarseGrid, Proposed, Weighted, effective, reject, resample};
 use super::mala::Chains;
 use crate::point::{
     Bounds, CandidateValues, Candidates, Clip, Langevin, LogWeights, Motion, PointBatch, PointMlp,
@@ -39,7 +39,8 @@ pub enum PointMethod {
 /// Where points come from before they are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointStart {
-    /// Importance resampling of places in cells over the domain.
+    /// Importance resampling of places in cells over the domain; beyond three dimensions, particles
+    /// that walk from the uniform law to that of the model.
     Grid,
     /// The learned sampler's draws as they are.
     Sampler,
@@ -54,7 +55,7 @@ pub enum PointStart {
 pub struct DrawSettings {
     /// Where they come from.
     pub start: PointStart,
-    /// Coarse cells per axis.
+    /// Coarse cells per axis, up to three dimensions.
     pub cells_per_axis: usize,
     /// Proposals per point that is wanted.
     pub proposals_per_point: usize,
@@ -153,6 +154,7 @@ impl UnconditionalProcess {
                 }
                 start => self.sampler_weighted(&mlp, theta, count, start, stream)?,
             };
+            report.num_proposals = weighted.first().map_or(count, |set| set.log_weights.len());
             let is_rejected = settings.start == PointStart::SamplerRejected;
             let chosen: Vec<Result<(Vec<f32>, f64)>> = weighted
                 .par_iter()
@@ -204,6 +206,12 @@ impl UnconditionalProcess {
         let mut found = Vec::new();
         for (number, theta) in theta.chunks(DRAWN_AT_ONCE * self.config.latent_dim).enumerate() {
             let stream = stream.child(number as u64);
+            if self.config.value_dim > GRID_DIMENSIONS {
+                let count = num_proposals / PROPOSALS_PER_PARTICLE;
+                let particles = self.tempered(&mlp, theta, count, stream)?;
+                found.extend(particles.iter().map(|set| LogDensity::of_mean(&set.log_partitions)));
+                continue;
+            }
             let weighted = self.weighted(&mlp, theta, cells, num_proposals.max(2), stream)?;
             found.extend(weighted.iter().map(|set| LogDensity::of_mean(&set.log_weights)));
         }
@@ -220,34 +228,68 @@ impl UnconditionalProcess {
         stream: Stream,
     ) -> Result<Vec<Weighted>> {
         let (dim, half) = (self.config.value_dim, self.config.half_width);
+        if dim > GRID_DIMENSIONS {
+            let particles = self.tempered(mlp, theta, count / PROPOSALS_PER_PARTICLE, stream)?;
+            return Ok(particles.into_iter().map(|set| set.weighted(dim)).collect());
+        }
         let grid = CoarseGrid { dim, half, cells };
-        let num_cells = grid.num_cells();
-        let places = grid.places(stream.child(0));
-        let num_sets = theta.len() / self.config.latent_dim;
-        let offsets = SetOffsets::uniform(num_sets, 1)?;
-        let values = |values: CandidateValues<'_>, num_candidates: usize| -> Result<Vec<f32>> {
-            let candidates = Candidates {
-                values,
-                num_candidates,
-                locations: &[],
-                offsets: &offsets,
-                context: theta,
-                log_weights: LogWeights::Zero,
-            };
-            Ok(self.networks.backend().log_partition(mlp, &candidates)?.values)
-        };
-        let coarse = values(CandidateValues::Shared(&places), num_cells)?;
-        let base: Vec<f32> = places.chunks_exact(dim).map(|x| self.base(x)).collect();
-        let drawn: Vec<(Vec<f32>, Vec<f64>)> = coarse
-            .par_chunks_exact(num_cells)
+        let drawn: Vec<Proposed> = self
+            .coarse(mlp, theta, &grid, stream)?
+            .into_par_iter()
             .enumerate()
-            .map(|(set, f)| {
-                let u: Vec<f64> = f.iter().zip(&base).map(|(f, b)| f64::from(f + b)).collect();
-                grid.propose(&u, count, stream.child(10 + set as u64))
-            })
+            .map(|(set, u)| grid.propose(&u, count, stream.child(10 + set as u64)))
             .collect();
+        self.weigh(mlp, theta, drawn)
+    }
+
+    /// Step 1: u at a place of every cell, for every θ.
+    pub(super) fn coarse(
+        &self,
+        mlp: &PointMlp,
+        theta: &[f32],
+        grid: &CoarseGrid,
+        stream: Stream,
+    ) -> Result<Vec<Vec<f64>>> {
+        let places = grid.places(stream.child(0));
+        let num_cells = grid.num_cells();
+        let found =
+            self.candidate_values(mlp, theta, CandidateValues::Shared(&places), num_cells)?;
+        let base: Vec<f32> = places.chunks_exact(grid.dim).map(|x| self.base(x)).collect();
+        let sum = |f: &[f32]| f.iter().zip(&base).map(|(f, b)| f64::from(f + b)).collect();
+        Ok(found.par_chunks_exact(num_cells).map(sum).collect())
+    }
+
+    /// f at places for every θ, as many for each.
+    pub(super) fn candidate_values(
+        &self,
+        mlp: &PointMlp,
+        theta: &[f32],
+        values: CandidateValues<'_>,
+        num_candidates: usize,
+    ) -> Result<Vec<f32>> {
+        let offsets = SetOffsets::uniform(theta.len() / self.config.latent_dim, 1)?;
+        let candidates = Candidates {
+            values,
+            num_candidates,
+            locations: &[],
+            offsets: &offsets,
+            context: theta,
+            log_weights: LogWeights::Zero,
+        };
+        Ok(self.networks.backend().log_partition(mlp, &candidates)?.values)
+    }
+
+    /// Step 2: proposals of every θ with their weights.
+    pub(super) fn weigh(
+        &self,
+        mlp: &PointMlp,
+        theta: &[f32],
+        drawn: Vec<Proposed>,
+    ) -> Result<Vec<Weighted>> {
+        let dim = self.config.value_dim;
+        let count = drawn.first().map_or(0, |(_, log_densities)| log_densities.len());
         let all: Vec<f32> = drawn.iter().flat_map(|(places, _)| places.iter().copied()).collect();
-        let fine = values(CandidateValues::PerAnchor(&all), count)?;
+        let fine = self.candidate_values(mlp, theta, CandidateValues::PerAnchor(&all), count)?;
         Ok(drawn
             .into_par_iter()
             .zip(fine.par_chunks_exact(count))
@@ -313,6 +355,10 @@ impl UnconditionalProcess {
     }
 }
 
+/// Cells of a grid are as many as points beyond this many dimensions.
+pub(super) const GRID_DIMENSIONS: usize = 3;
+/// A particle looks at the energy some dozens of times on its way, a proposal once.
+const PROPOSALS_PER_PARTICLE: usize = 8;
 /// Fewer would miss thin parts of a shape, however few points are wanted.
 const FEWEST_PROPOSALS: usize = 8192;
 /// Longer gradients of u are shortened to this: at a step of 10⁻³ a point moves by half a unit.

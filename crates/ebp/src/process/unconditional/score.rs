@@ -4,14 +4,23 @@
 //! log p(x₁, …, xₙ) = log E_q(θ|x) [ ∏ᵢ p(xᵢ | θ) · p(θ)/q(θ | x) ],   p(x | θ) = exp u(x; θ)/Z(θ)
 //! ```
 //!
-//! Z by importance sampling on a grid, the expectation by a mean over draws of θ: an estimate from
-//! below on average, closer with more draws. Both have standard errors. A point on its own is judged
-//! at θ = μ of its set.
+//! Z(μ) by importance sampling (`around.rs`), with as many proposals as its error asks for; Z of every
+//! draw of θ by its ratio to Z(μ) on points that follow exp u(·; μ):
+//!
+//! ```text
+//! Z(θ)/Z(μ) = E_x∼p(·|μ) exp(u(x; θ) − u(x; μ))
+//! ```
+//!
+//! θ is near μ, so that a few thousand points are enough, and all draws share them and the error of
+//! Z(μ): an error of its own for each draw would be multiplied by n, and the mean over draws would take
+//! the luckiest one. The mean is an estimate from below on average, closer with more draws. All parts
+//! have standard errors. A point on its own is judged at θ = μ of its set.
 
 use rayon::prelude::*;
 
 use super::UnconditionalProcess;
-use crate::point::PointBatch;
+use super::grid::{Weighted, resample};
+use crate::point::{CandidateValues, PointBatch, PointMlp};
 use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
@@ -40,8 +49,8 @@ impl SetScore {
 }
 
 impl UnconditionalProcess {
-    /// Scores sets of standardised points `[n, d]` of any sizes, with `num_draws` draws of θ each
-    /// and `num_proposals` for every log Z.
+    /// Scores sets of standardised points `[n, d]` of any sizes, with `num_draws` draws of θ each and
+    /// at most `num_proposals` for log Z: fewer where its standard error is already 0.01.
     ///
     /// # Errors
     ///
@@ -57,54 +66,117 @@ impl UnconditionalProcess {
             return Err(Error::invalid("num_draws", "at least 1", num_draws));
         }
         let codes = self.encode(sets)?;
-        let (k, dim) = (self.config.latent_dim, self.config.value_dim);
-        let at_mean = self.log_partition(&codes.mean, num_proposals, stream.child(0))?;
+        let k = self.config.latent_dim;
+        let mlp = self.calibrated_mlp()?;
         let mut scores = Vec::with_capacity(sets.len());
         for (number, set) in sets.iter().enumerate() {
             let stream = stream.child(1 + number as u64);
-            let (mean, log_std_dev) =
-                (&codes.mean[number * k..][..k], &codes.log_std_dev[number * k..][..k]);
-            let mut noise = vec![0.0; num_draws * k];
-            stream.child(0).fill_normal(0, 0, &mut noise);
-            let theta: Vec<f32> = noise
-                .chunks_exact(k)
-                .flat_map(|noise| {
-                    let moved = noise.iter().zip(mean.iter().zip(log_std_dev));
-                    moved.map(|(xi, (m, s))| m + s.exp() * xi)
-                })
-                .collect();
-            let partitions = self.log_partition(&theta, num_proposals, stream.child(1))?;
-            let n = (set.len() / dim) as f64;
-            let sums = self.sums(set, &theta)?;
-            let terms: Vec<f64> = (0..num_draws)
-                .map(|draw| {
-                    let row = draw * k..(draw + 1) * k;
-                    let theta = theta[row.clone()].iter().zip(&noise[row]);
-                    // log p(θ) − log q(θ) = Σ ½(ξ² − θ²) + log σ
-                    let prior: f64 = theta
-                        .zip(log_std_dev)
-                        .map(|((t, xi), s)| f64::from(0.5 * (xi * xi - t * t) + s))
-                        .sum();
-                    sums[draw] - n * partitions[draw].value + prior
-                })
-                .collect();
-            let mut log_likelihood = LogDensity::of_mean(&terms);
-            // n log Z is as uncertain as n times log Z, on top of what θ adds.
-            let from_partition = n * at_mean[number].std_error;
-            log_likelihood.std_error = log_likelihood.std_error.hypot(from_partition);
-            let u = self.log_potentials(set, mean)?;
-            #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
-            let log_z = at_mean[number].value as f32;
-            let terms = mean.iter().zip(log_std_dev);
-            scores.push(SetScore {
-                energies: u.iter().map(|u| -u).collect(),
-                log_densities: u.iter().map(|u| u - log_z).collect(),
-                log_partition: at_mean[number],
-                kl: terms.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum(),
-                log_likelihood,
-            });
+            let posterior = Posterior {
+                mean: &codes.mean[number * k..][..k],
+                log_std_dev: &codes.log_std_dev[number * k..][..k],
+            };
+            scores.push(self.score_set(
+                &mlp,
+                set,
+                posterior,
+                (num_draws, num_proposals),
+                stream,
+            )?);
         }
         Ok(scores)
+    }
+
+    fn score_set(
+        &self,
+        mlp: &PointMlp,
+        set: &[f32],
+        posterior: Posterior<'_>,
+        (num_draws, num_proposals): (usize, usize),
+        stream: Stream,
+    ) -> Result<SetScore> {
+        let k = self.config.latent_dim;
+        let Posterior { mean, log_std_dev } = posterior;
+        let n = (set.len() / self.config.value_dim) as f64;
+        let mut noise = vec![0.0; num_draws * k];
+        stream.child(0).fill_normal(0, 0, &mut noise);
+        let drawn = noise.chunks_exact(k).flat_map(|noise| {
+            let moved = noise.iter().zip(mean.iter().zip(log_std_dev));
+            moved.map(|(xi, (m, s))| m + s.exp() * xi)
+        });
+        // μ first, then the draws.
+        let theta: Vec<f32> = mean.iter().copied().chain(drawn).collect();
+        let around = self.around(mlp, set, mean, num_proposals, stream.child(1))?;
+        let log_partition = LogDensity::of_mean(&around.log_weights);
+        let ratios = self.partition_ratios(mlp, &around, &theta, stream.child(2))?;
+        let points = self.candidate_potentials(mlp, set, &theta)?;
+        let (at_mean, at_draws) = points.split_at(set.len() / self.config.value_dim);
+        let terms: Vec<f64> = (0..num_draws)
+            .map(|draw| {
+                let theta = theta[(draw + 1) * k..].iter().zip(&noise[draw * k..]);
+                // log p(θ) − log q(θ) = Σ ½(ξ² − θ²) + log σ
+                let prior: f64 = theta
+                    .zip(log_std_dev)
+                    .map(|((t, xi), s)| f64::from(0.5 * (xi * xi - t * t) + s))
+                    .sum();
+                // In f64: a sum of thousands of f32 loses digits.
+                let u = at_draws[draw * at_mean.len()..][..at_mean.len()].iter();
+                let sum: f64 = u.map(|&u| f64::from(u)).sum();
+                sum - n * (log_partition.value + ratios[draw].value) + prior
+            })
+            .collect();
+        let mut log_likelihood = LogDensity::of_mean(&terms);
+        // n log Z is as uncertain as n times log Z, on top of what θ adds; of the ratios those of the
+        // draws that count.
+        let shares = terms.iter().map(|term| (term - log_likelihood.value).exp());
+        let of_ratios: f64 =
+            shares.zip(&ratios).map(|(share, ratio)| share * ratio.std_error).sum();
+        let of_partition = log_partition.std_error.hypot(of_ratios / num_draws as f64);
+        log_likelihood.std_error = log_likelihood.std_error.hypot(n * of_partition);
+        #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
+        let log_z = log_partition.value as f32;
+        let terms = mean.iter().zip(log_std_dev);
+        Ok(SetScore {
+            energies: at_mean.iter().map(|u| -u).collect(),
+            log_densities: at_mean.iter().map(|u| u - log_z).collect(),
+            log_partition,
+            kl: terms.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum(),
+            log_likelihood,
+        })
+    }
+
+    /// log Z(θ) − log Z(μ) of every θ but the first, which is μ.
+    fn partition_ratios(
+        &self,
+        mlp: &PointMlp,
+        around: &Weighted,
+        theta: &[f32],
+        stream: Stream,
+    ) -> Result<Vec<LogDensity>> {
+        let count = around.log_weights.len().min(RATIO_PLACES);
+        let places = resample(around, self.config.value_dim, count, stream);
+        let u = self.candidate_potentials(mlp, &places, theta)?;
+        let (at_mean, at_draws) = u.split_at(count);
+        let difference = |(a, b): (&f32, &f32)| f64::from(*a) - f64::from(*b);
+        let ratio = |u: &[f32]| -> LogDensity {
+            LogDensity::of_mean(&u.iter().zip(at_mean).map(difference).collect::<Vec<f64>>())
+        };
+        Ok(at_draws.chunks_exact(count).map(ratio).collect())
+    }
+
+    /// u of the same points `[n, d]` at every θ, `[θ, n]`.
+    fn candidate_potentials(
+        &self,
+        mlp: &PointMlp,
+        points: &[f32],
+        theta: &[f32],
+    ) -> Result<Vec<f32>> {
+        let dim = self.config.value_dim;
+        let count = points.len() / dim;
+        let mut u = self.candidate_values(mlp, theta, CandidateValues::Shared(points), count)?;
+        let base: Vec<f32> = points.chunks_exact(dim).map(|x| self.base(x)).collect();
+        u.par_chunks_exact_mut(count)
+            .for_each(|u| u.iter_mut().zip(&base).for_each(|(u, base)| *u += base));
+        Ok(u)
     }
 
     /// u of every point `[n, d]` at one θ `[k]`: log p up to log Z.
@@ -119,14 +191,14 @@ impl UnconditionalProcess {
         let f = self.networks.backend().values(&self.calibrated_mlp()?, &batch)?;
         Ok(f.par_iter().zip(points.par_chunks_exact(dim)).map(|(f, x)| f + self.base(x)).collect())
     }
-
-    /// Σᵢ u(xᵢ; θ) for each row of `theta`, in f64: a sum of thousands of f32 loses digits.
-    fn sums(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f64>> {
-        theta
-            .chunks_exact(self.config.latent_dim)
-            .map(|theta| {
-                Ok(self.log_potentials(points, theta)?.iter().map(|&u| f64::from(u)).sum())
-            })
-            .collect()
-    }
 }
+
+/// q(θ | set).
+#[derive(Clone, Copy)]
+struct Posterior<'a> {
+    mean: &'a [f32],
+    log_std_dev: &'a [f32],
+}
+
+/// Points that compare Z of the draws of θ with Z(μ).
+const RATIO_PLACES: usize = 2048;

@@ -52,7 +52,7 @@ fn shells(dim: usize, sizes: &[usize]) -> Vec<Vec<f32>> {
 
 fn prepared(config: &UnconditionalConfig, sizes: &[usize]) -> u64 {
     let sets = shells(config.value_dim, sizes);
-    let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
+    let sets: Vec<SetView<'_>> = sets.iter().map(|set| set.as_slice().into()).collect();
     let stream = Stream::new(5, "pinned");
     let step = Step { number: 40, num_steps: 100, stream, learning_rate_factor: 1.0 };
     digest(&BatchMaker::new(config, None).prepare(&sets, &step).unwrap().batch)
@@ -117,7 +117,7 @@ fn as_large_as_in_training() {
 #[test]
 fn without_candidates() {
     let sets = shells(3, &SIZES);
-    let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
+    let sets: Vec<SetView<'_>> = sets.iter().map(|set| set.as_slice().into()).collect();
     let plan = BatchPlan {
         jitter: 0.3,
         is_perturbed: false,

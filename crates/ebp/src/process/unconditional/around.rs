@@ -1,0 +1,88 @@
+//! log Z at the code of a set, with as many proposals as its error asks for.
+//!
+//! Up to three dimensions they come from the cells of a grid that the energy itself chooses
+//! (`points.rs`), which sees all of the domain: the set may lie where the model puts little mass.
+//! Beyond, they come from cells around the set's own points and around particles that follow exp u
+//! (`tempered.rs`), for the same reason. Either way Ẑ = mean exp(u)/r has the expectation Z.
+
+use super::UnconditionalProcess;
+use super::batch::num_uniform;
+use super::grid::{CoarseGrid, Proposed, Weighted};
+use super::points::{DrawSettings, GRID_DIMENSIONS};
+use super::proposal::{GridMixture, Proposals, Workspace};
+use crate::Result;
+use crate::point::PointMlp;
+use crate::process::LogDensity;
+use crate::rng::Stream;
+
+/// Proposals that are looked at together, between two looks at the error.
+const PER_ROUND: usize = 4096;
+/// The standard error of log Z that is good enough.
+const TARGET_ERROR: f64 = 0.01;
+/// Particles that join the set's points.
+const NUM_PARTICLES: usize = 1024;
+
+impl UnconditionalProcess {
+    /// Places for Z(θ) of one θ with their weights exp(u)/r: at most `num_proposals`, fewer once the
+    /// error is small.
+    pub(super) fn around(
+        &self,
+        mlp: &PointMlp,
+        set: &[f32],
+        theta: &[f32],
+        num_proposals: usize,
+        stream: Stream,
+    ) -> Result<Weighted> {
+        let count = num_proposals.clamp(2, PER_ROUND);
+        let propose = self.proposer(mlp, set, theta, count, stream.child(0))?;
+        let mut found = Weighted { values: Vec::new(), log_weights: Vec::new() };
+        for round in 0..num_proposals.div_ceil(count).max(1) as u64 {
+            let drawn = vec![propose(stream.child(1 + round))];
+            for part in self.weigh(mlp, theta, drawn)? {
+                found.values.extend(part.values);
+                found.log_weights.extend(part.log_weights);
+            }
+            if LogDensity::of_mean(&found.log_weights).std_error <= TARGET_ERROR {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What draws `count` places with log r, again and again.
+    fn proposer(
+        &self,
+        mlp: &PointMlp,
+        set: &[f32],
+        theta: &[f32],
+        count: usize,
+        stream: Stream,
+    ) -> Result<Box<dyn Fn(Stream) -> Proposed + '_>> {
+        let (dim, half) = (self.config.value_dim, self.config.half_width);
+        if dim <= GRID_DIMENSIONS {
+            let cells = DrawSettings::default().cells_per_axis;
+            let grid = CoarseGrid { dim, half, cells };
+            let u = self.coarse(mlp, theta, &grid, stream)?.remove(0);
+            return Ok(Box::new(move |stream| grid.propose(&u, count, stream)));
+        }
+        let mut points = set.to_vec();
+        for particles in self.tempered(mlp, theta, NUM_PARTICLES, stream)? {
+            points.extend(particles.weighted(dim).values);
+        }
+        let config = &self.config;
+        Ok(Box::new(move |stream| {
+            let counts = (count, num_uniform(config, count));
+            let widths = &config.proposal.cell_widths;
+            let num_points = points.len() / dim;
+            let mixture = GridMixture::new(num_points, dim, half, widths, counts, stream.child(0));
+            let (mut values, mut log_density) = (vec![0.0; count * dim], vec![0.0; count]);
+            let mut out = Proposals {
+                values: &mut values,
+                log_density: &mut log_density,
+                is_near: &mut vec![false; count],
+            };
+            mixture.draw(&points, stream.child(1), &mut out, &mut Workspace::default());
+            (values, log_density.into_iter().map(f64::from).collect())
+        }))
+    }
+}
