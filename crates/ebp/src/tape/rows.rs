@@ -65,7 +65,7 @@ impl Choice {
     }
 }
 
-fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+pub(super) fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
