@@ -128,7 +128,7 @@ impl Trained {
             PictureProcessName::Anp => NeuralProcessConfig::attentive(),
         };
         let config = settings.neural.config(kind, 2, size.channels);
-        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, backend)?)))
+        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, device.tape())?)))
     }
 
     fn into_process(self) -> Box<dyn PictureProcess> {
