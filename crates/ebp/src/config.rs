@@ -45,7 +45,7 @@ impl Layers<'_> {
     where
         C: DeserializeOwned + Serialize + Default,
     {
-        let config: C = self.merge(self.layers()?)?;
+        let config: C = merge(self.layers()?)?;
         let text = text_of(&config)?;
         Ok(Resolved { config, text })
     }
@@ -77,25 +77,10 @@ impl Layers<'_> {
         C: DeserializeOwned + Serialize + Default,
     {
         let mut layers = self.layers()?;
-        layers.iter_mut().for_each(|(_, layer)| drop(layer.remove("kind")));
-        self.merge(layers)
-    }
-
-    fn merge<C>(&self, layers: Vec<(String, Table)>) -> Result<C>
-    where
-        C: DeserializeOwned + Serialize + Default,
-    {
-        let defaults = Table::try_from(C::default()).map_err(|error| {
-            Error::failed(format!("the default settings cannot be written: {error}"))
-        })?;
-        let mut table = defaults.clone();
-        let mut config = C::default();
-        for (source, layer) in layers {
-            overlay(&mut table, layer);
-            // After every layer, so that an error names the one that brought it.
-            config = read(&table, &defaults, &source)?;
+        for (_, layer) in &mut layers {
+            layer.remove("kind");
         }
-        Ok(config)
+        merge(layers)
     }
 
     /// Every layer with the words for where it comes from.
@@ -124,6 +109,24 @@ impl Layers<'_> {
         }
         Ok(layers)
     }
+}
+
+/// The layers on top of each other.
+fn merge<C>(layers: Vec<(String, Table)>) -> Result<C>
+where
+    C: DeserializeOwned + Serialize + Default,
+{
+    let defaults = Table::try_from(C::default()).map_err(|error| {
+        Error::failed(format!("the default settings cannot be written: {error}"))
+    })?;
+    let mut table = defaults.clone();
+    let mut config = C::default();
+    for (source, layer) in layers {
+        overlay(&mut table, layer);
+        // After every layer, so that an error names the one that brought it.
+        config = read(&table, &defaults, &source)?;
+    }
+    Ok(config)
 }
 
 /// The dotted keys whose values differ between two texts of settings, or that only one has.

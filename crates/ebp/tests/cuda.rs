@@ -1,10 +1,11 @@
 //! The GPU against the CPU, at sizes of real work. On a machine without a GPU every test says why
 //! it is skipped. The small cases of `point_against_twin` and `dynamics_against_twin` judge the GPU
-//! too, where there is one.
+//! too, where there is one; dynamics are in `cuda_dynamics.rs`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
-use std::sync::OnceLock;
+mod gpu;
+
 use std::time::{Duration, Instant};
 
 use ebp::SetOffsets;
@@ -13,91 +14,11 @@ use ebp::metric::distance::{
     ArrangedCloud, EmdMethod, GpuDistances, Matching, NearestNeighbours, emd,
 };
 use ebp::point::{
-    Activation, Bounds, CandidateValues, Candidates, Clip, ContextAt, Cotangent, CpuBackend,
-    CudaBackend, DynamicsCotangent, DynamicsGradients, Gradients, Langevin, Leapfrog, LogWeights,
-    MlpConfig, MlpShape, Motion, PointBackend, PointBatch, PointMlp, Pooling, Precision,
-    ScoreCotangent, Wanted,
+    Activation, CandidateValues, Candidates, Cotangent, CpuBackend, CudaBackend, Gradients,
+    Langevin, LogWeights, Motion, PointBackend, Pooling, Precision, ScoreCotangent, Wanted,
 };
 use ebp::rng::Stream;
-
-/// The GPU, or a printed reason.
-fn gpu(precision: Precision) -> Option<CudaBackend> {
-    static F32: OnceLock<Result<CudaBackend, String>> = OnceLock::new();
-    let found = match precision {
-        Precision::F32 => F32
-            .get_or_init(|| CudaBackend::new(0, precision).map_err(|error| error.to_string()))
-            .clone(),
-        _ => CudaBackend::new(0, precision).map_err(|error| error.to_string()),
-    };
-    found.map_err(|reason| eprintln!("SKIPPED, no GPU is tested: {reason}")).ok()
-}
-
-/// 6 sets of about a thousand points and a network of real widths.
-struct Work {
-    mlp: PointMlp,
-    offsets: SetOffsets,
-    elements: Vec<f32>,
-    context: Vec<f32>,
-}
-
-impl Work {
-    fn new(widths: &[usize], output_dim: usize, activation: Activation) -> Self {
-        Self::at(0, widths, output_dim, activation)
-    }
-
-    /// With locations of so many numbers.
-    fn at(
-        location_dim: usize,
-        widths: &[usize],
-        output_dim: usize,
-        activation: Activation,
-    ) -> Self {
-        let config = MlpConfig {
-            location_dim,
-            context_dim: 32,
-            hidden_widths: widths.to_vec(),
-            output_dim,
-            activation,
-            context_at: ContextAt::EveryLayer,
-            ..MlpConfig::default()
-        };
-        let stream = Stream::new(5, "cuda");
-        let mlp = PointMlp::random(MlpShape::new(config).unwrap(), stream.child(0));
-        let offsets = SetOffsets::from_sizes([1000, 1, 777, 2048, 130, 999]).unwrap();
-        let mut elements = vec![0.0; offsets.num_elements() * mlp.shape().element_dim()];
-        stream.fill_normal(1, 0, &mut elements);
-        let mut context = vec![0.0; offsets.num_sets() * 32];
-        stream.fill_normal(2, 0, &mut context);
-        Self { mlp, offsets, elements, context }
-    }
-
-    fn batch(&self) -> PointBatch<'_> {
-        PointBatch { elements: &self.elements, offsets: &self.offsets, context: &self.context }
-    }
-}
-
-fn normals(name: &str, count: usize) -> Vec<f32> {
-    let mut out = vec![0.0; count];
-    Stream::new(9, name).fill_normal(0, 0, &mut out);
-    out
-}
-
-/// ‖found − expected‖ / ‖expected‖
-fn distance(found: &[f32], expected: &[f32]) -> f64 {
-    assert_eq!(found.len(), expected.len());
-    let square = |x: f64| x * x;
-    let pairs = || found.iter().zip(expected);
-    let error: f64 = pairs().map(|(a, b)| square(f64::from(*a) - f64::from(*b))).sum();
-    let size: f64 = expected.iter().map(|b| square(f64::from(*b))).sum();
-    (error / size.max(1e-300)).sqrt()
-}
-
-#[track_caller]
-fn assert_near(what: &str, found: &[f32], expected: &[f32], bound: f64) -> f64 {
-    let distance = distance(found, expected);
-    assert!(distance <= bound, "{what}: relative distance {distance:e}, at most {bound:e}");
-    distance
-}
+use gpu::{Work, assert_near, gpu, normals};
 
 /// Every gradient that is there is near, and the same ones are there.
 #[track_caller]
@@ -154,6 +75,7 @@ fn chunks_change_rounding_only() {
     let cut = CudaBackend::new(0, Precision::F32).unwrap();
     cut.limit_memory(3 << 20).unwrap();
     let work = Work::new(&[64, 48], 24, Activation::Silu);
+    compare(&cut, &work, 1e-5);
     let batch = work.batch();
     let cotangent = normals("chunks", work.offsets.num_sets() * 24);
     let pools = |gpu: &CudaBackend, pooling: Pooling| {
@@ -267,154 +189,40 @@ fn log_partitions_agree() {
     }
 }
 
+/// Sets with one anchor or several, whole and in chunks.
 #[test]
 fn likelihoods_agree() {
     let Some(gpu) = gpu(Precision::F32) else { return };
-    let work = Work::new(&[512, 512, 256], 1, Activation::Silu);
-    let (sets, k) = (work.offsets.num_sets(), 300);
-    let offsets = SetOffsets::uniform(sets, 1).unwrap();
-    let (values, weights) = (normals("candidates", sets * k * 3), normals("weights", sets * k));
-    let candidates = Candidates {
-        values: CandidateValues::PerAnchor(&values),
-        num_candidates: k,
-        locations: &[],
-        offsets: &offsets,
-        context: &work.context,
-        log_weights: LogWeights::PerAnchor(&weights),
-    };
-    for wanted in [Wanted::WEIGHTS, Wanted::NOTHING] {
-        let run = |backend: &dyn PointBackend| {
-            backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
-        };
-        let (found, expected) = (run(&gpu), run(&CpuBackend::new()));
-        assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
-        assert_near("values", &found.candidate_values, &expected.candidate_values, 1e-5);
-        assert_near("means", &found.means, &expected.means, 1e-5);
-        for (what, found, expected) in [
-            ("dw", found.gradients.parameters, expected.gradients.parameters),
-            ("dc", found.gradients.context, expected.gradients.context),
-        ] {
-            assert_eq!(found.is_some(), expected.is_some());
-            assert_near(what, &found.unwrap_or_default(), &expected.unwrap_or_default(), 2e-5);
-        }
-    }
-}
-
-#[test]
-fn twenty_langevin_steps_end_in_the_same_places() {
-    let Some(gpu) = gpu(Precision::F32) else { return };
-    for widths in [&[128, 64][..], &[512, 512, 256]] {
-        let work = Work::new(widths, 1, Activation::Silu);
-        let steps = 20;
-        let langevin = Langevin {
-            step_sizes: &vec![0.1; steps],
-            noise_scales: &vec![0.05; steps],
-            noise: Stream::new(3, "langevin"),
-            motion: Motion { base_std_dev: Some(2.5), ..Motion::default() },
-        };
-        let run = |backend: &dyn PointBackend| {
-            backend.langevin(&work.mlp, &work.batch(), &langevin).unwrap()
-        };
-        let (found, expected) = (run(&gpu), run(&CpuBackend::new()));
-        assert_near("elements", &found.elements, &expected.elements, 1e-5);
-        assert_near("score", &found.score, &expected.score, 1e-4);
-        assert_near("kinetic", &found.kinetic, &expected.kinetic, 1e-5);
-        assert_near("alignment", &found.final_alignment, &expected.final_alignment, 1e-4);
-    }
-}
-
-/// The kernel that takes all steps at once, in the other precisions: the score where it starts, then
-/// where steps lead.
-#[test]
-fn tensor_cores_move_elements_to_nearly_the_same_places() {
-    for (precision, least, most) in [(Precision::Tf32, 5e-5, 3e-3), (Precision::Bf16, 8e-4, 3e-2)] {
-        let Some(gpu) = gpu(precision) else { return };
-        for activation in [Activation::Relu, Activation::Silu] {
-            let work = Work::new(&[128, 64], 1, activation);
-            let (batch, cpu) = (work.batch(), CpuBackend::new());
-            let langevin = |steps: usize, size: f32, backend: &dyn PointBackend| {
-                let langevin = Langevin {
-                    step_sizes: &vec![size; steps],
-                    noise_scales: &vec![0.5 * size; steps],
-                    noise: Stream::new(3, "langevin"),
-                    motion: Motion { base_std_dev: Some(2.5), ..Motion::default() },
-                };
-                backend.langevin(&work.mlp, &batch, &langevin).unwrap()
-            };
-            let (found, expected) = (langevin(1, 0.0, &gpu), langevin(1, 0.0, &cpu));
-            let name = precision.name();
-            let error = assert_near("values", &found.values, &expected.values, most);
-            assert!(error > least, "{name}: {error:e}, more than {least:e} expected");
-            if activation == Activation::Silu {
-                // A rectifier's slope jumps where a rounded argument changes its sign.
-                let error = assert_near("score", &found.score, &expected.score, most);
-                eprintln!("{name}: scores differ from the CPU's by {error:.1e}");
-            }
-            let (found, expected) = (langevin(20, 0.1, &gpu), langevin(20, 0.1, &cpu));
-            let error = assert_near("elements", &found.elements, &expected.elements, most);
-            eprintln!("{name}: after 20 steps elements are off by {error:.1e}");
-            assert_near("kinetic", &found.kinetic, &expected.kinetic, most);
-            let leapfrog = |backend: &dyn PointBackend| {
-                let settings = Leapfrog { motion: Motion::default(), step_sizes: &[0.1; 5] };
-                let momentum = normals("momentum", batch.elements.len());
-                backend.leapfrog(&work.mlp, &batch, &momentum, &settings).unwrap()
-            };
-            let (found, expected) = (leapfrog(&gpu), leapfrog(&cpu));
-            assert_near("leapt", &found.elements, &expected.elements, most);
-            assert_near("momentum", &found.momentum, &expected.momentum, most);
-        }
-    }
-}
-
-#[track_caller]
-fn assert_dynamics_near(found: &DynamicsGradients, expected: &DynamicsGradients, bound: f64) {
-    assert_near("start", &found.values, &expected.values, bound);
-    assert_near("momentum", &found.momentum, &expected.momentum, bound);
-    assert_near("step sizes", &found.step_sizes, &expected.step_sizes, bound);
-    assert_near("context", &found.context, &expected.context, bound);
-}
-
-/// The way back through dynamics with everything in them, whole and in chunks that cut through sets.
-#[test]
-fn gradients_through_dynamics_agree() {
-    let Some(gpu) = gpu(Precision::F32) else { return };
     let small = CudaBackend::new(0, Precision::F32).unwrap();
-    small.limit_memory(2 << 20).unwrap();
-    for (location_dim, activation) in
-        [(0, Activation::Silu), (2, Activation::Softplus), (1, Activation::Relu)]
-    {
-        let work = Work::at(location_dim, &[48, 32], 1, activation);
-        let (batch, total) = (work.batch(), work.offsets.num_elements());
-        let is_fixed: Vec<bool> = (0..total).map(|row| row % 7 == 3).collect();
-        let motion = Motion {
-            clip: Clip::Norm(2.0),
-            base_std_dev: Some(1.5),
-            bounds: Some(Bounds { low: -4.0, high: 4.0 }),
-            is_fixed: Some(&is_fixed),
+    small.limit_memory(8 << 20).unwrap();
+    let work = Work::new(&[512, 512, 256], 1, Activation::Silu);
+    let k = 300;
+    for sizes in [[1; 6], [1, 2, 1, 3, 1, 1]] {
+        let offsets = SetOffsets::from_sizes(sizes).unwrap();
+        let anchors = offsets.num_elements();
+        let values = normals("candidates", anchors * k * 3);
+        let weights = normals("weights", anchors * k);
+        let candidates = Candidates {
+            values: CandidateValues::PerAnchor(&values),
+            num_candidates: k,
+            locations: &[],
+            offsets: &offsets,
+            context: &work.context,
+            log_weights: LogWeights::PerAnchor(&weights),
         };
-        let (step_sizes, noise_scales) = (&[0.02, 0.05, 0.01], &[0.1, 0.0, 0.05]);
-        let noise = Stream::new(4, "dynamics");
-        let langevin = Langevin { step_sizes, noise_scales, noise, motion };
-        let leapfrog = Leapfrog { step_sizes, motion };
-        let (values, momentum) = (normals("values", total * 3), normals("momentum", total * 3));
-        let (kinetic, pull) = (normals("kinetic", total), normals("pull", total * 3));
-        let of_langevin =
-            DynamicsCotangent { values: &values, momentum: None, kinetic: Some(&kinetic) };
-        let of_leapfrog =
-            DynamicsCotangent { values: &values, momentum: Some(&pull), kinetic: None };
-        let run = |backend: &dyn PointBackend| {
-            let mlp = &work.mlp;
-            let first = backend.langevin_backward(mlp, &batch, &langevin, of_langevin);
-            let second = backend.leapfrog_backward(mlp, &batch, &momentum, &leapfrog, of_leapfrog);
-            (first.unwrap(), second.unwrap())
-        };
-        let expected = run(&CpuBackend::new());
-        for gpu in [&gpu, &small] {
-            let found = run(gpu);
-            // A rectifier's slope jumps where rounding changes a sign, for a row or two.
-            let bound = if activation == Activation::Relu { 1e-3 } else { 2e-5 };
-            assert_dynamics_near(&found.0, &expected.0, bound);
-            assert_dynamics_near(&found.1, &expected.1, bound);
+        for wanted in [Wanted::WEIGHTS, Wanted::NOTHING] {
+            let run = |backend: &dyn PointBackend| {
+                backend.likelihood(&work.mlp, &work.batch(), &candidates, wanted).unwrap()
+            };
+            let expected = run(&CpuBackend::new());
+            for gpu in [&gpu, &small] {
+                let found = run(gpu);
+                assert_near("log Z", &found.log_partition, &expected.log_partition, 1e-5);
+                let (of_candidates, known) = (&found.candidate_values, &expected.candidate_values);
+                assert_near("values", of_candidates, known, 1e-5);
+                assert_near("means", &found.means, &expected.means, 1e-5);
+                assert_gradients_near(found.gradients, expected.gradients.clone(), 2e-5);
+            }
         }
     }
 }
@@ -443,22 +251,6 @@ fn scores_and_their_gradients_agree() {
             assert_gradients_near(back, expected_back.clone(), 2e-5);
         }
     }
-}
-
-/// Steps of size zero leave the noise alone: its bits are the CPU's.
-#[test]
-fn noise_has_the_bits_of_the_cpu() {
-    let Some(gpu) = gpu(Precision::F32) else { return };
-    let mut work = Work::new(&[16], 1, Activation::Silu);
-    work.elements.fill(0.0);
-    let noise = Stream::new(3, "langevin");
-    let langevin =
-        Langevin { step_sizes: &[0.0], noise_scales: &[1.0], noise, motion: Motion::default() };
-    let found = gpu.langevin(&work.mlp, &work.batch(), &langevin).unwrap().elements;
-    let mut expected = vec![0.0; found.len()];
-    noise.fill_normal(0, 0, &mut expected);
-    let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-    assert_eq!(bits(&found), bits(&expected));
 }
 
 /// The same call gives the same bits: no sum depends on the order of threads.

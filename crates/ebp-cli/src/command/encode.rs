@@ -99,9 +99,9 @@ fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
     let width = values.len() / count;
     write_npy(&arguments.out, &Array::new(vec![count, width], values)?, Precision::Single)?;
     if let Some(path) = &arguments.labels {
-        let lines: String =
-            clouds.names().iter().map(|name| format!("{}\n", class_of(name))).collect();
-        std::fs::write(path, lines).map_err(|error| Failure::cannot("write", path, &error))?;
+        let lines: Vec<&str> = clouds.names().iter().map(|name| class_of(name)).collect();
+        std::fs::write(path, lines.join("\n") + "\n")
+            .map_err(|error| Failure::cannot("write", path, &error))?;
     }
     Ok(Report {
         model: arguments.model.display().to_string(),

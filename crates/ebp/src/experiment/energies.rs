@@ -73,7 +73,9 @@ impl EnergiesExperiment {
         let count = held_out.len();
         let samples = subject.samples(PriorKind::Kernel, PointMethod::Langevin)?;
         let mut generated: Vec<Vec<f32>> = samples.to_vec();
-        generated.iter_mut().for_each(|cloud| model.affine().apply(cloud));
+        for cloud in &mut generated {
+            model.affine().apply(cloud);
+        }
         let noise = uniform(&held_out, dim, num_points, stream.child(100));
         let of = |clouds: &[Vec<f32>], number: u64| {
             let clouds: Vec<&[f32]> = clouds.iter().map(Vec::as_slice).collect();

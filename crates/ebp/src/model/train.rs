@@ -225,14 +225,12 @@ pub(super) fn has_averages(checkpoint: &Checkpoint) -> bool {
 }
 
 fn newest(folder: &Path) -> Result<Checkpoint> {
-    match CheckpointStore::read_newest(folder.join(CHECKPOINTS))? {
-        Some(loaded) => Ok(loaded.checkpoint),
-        None => {
-            let message = format!("there is no model in `{}` to start from", folder.display());
-            let help = "give the folder of a run or of exported weights, such as models/chairs";
-            Err(Error::refused(message).with_help(help))
-        }
+    if let Some(loaded) = CheckpointStore::read_newest(folder.join(CHECKPOINTS))? {
+        return Ok(loaded.checkpoint);
     }
+    let message = format!("there is no model in `{}` to start from", folder.display());
+    let help = "give the folder of a run or of exported weights, such as models/chairs";
+    Err(Error::refused(message).with_help(help))
 }
 
 /// Which settings of the networks a model had otherwise, in words.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::lanes::{LANES, exponential};
 use super::{Array, Device, Tape, Var, cuda};
 use crate::error::check_length;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
@@ -22,8 +23,6 @@ use crate::{Error, Result};
 
 /// Rows per piece of work.
 const CHUNK: usize = 64;
-/// Lanes of a vector loop.
-const LANES: usize = 16;
 
 impl Tape {
     /// log p of the symbol that stands in each row, under the softmax of the row's log potentials:
@@ -66,7 +65,12 @@ impl Tape {
     }
 }
 
-fn forward(device: &Device, potentials: &Array, size: usize, symbols: &[u32]) -> Result<Array> {
+fn forward(
+    device: &Device,
+    potentials: &Array,
+    size: usize,
+    symbols: &Arc<Vec<u32>>,
+) -> Result<Array> {
     match device {
         Device::Cpu(_) => Ok(log_masses(potentials.host()?, size, symbols).into()),
         Device::Cuda(gpu) => cuda::log_mass(gpu, potentials.cuda()?, size, symbols),
@@ -78,7 +82,7 @@ fn backward(
     device: &Device,
     [potentials, result, cotangent]: [&Array; 3],
     size: usize,
-    symbols: &[u32],
+    symbols: &Arc<Vec<u32>>,
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {
         let arrays = [potentials.cuda()?, result.cuda()?, cotangent.cuda()?];
@@ -181,45 +185,5 @@ impl VectorLoop for Exponentials<'_> {
         for value in rest {
             *value = exponential(*value - self.log_partition);
         }
-    }
-}
-
-/// Below this eˣ is taken as 0.
-const LEAST: f32 = -87.0;
-/// 1.5 · 2²³: adding it rounds to a whole number, which then stands in the lowest bits.
-const ROUND: f32 = 12_582_912.0;
-/// ln 2 in two parts; k times the first is exact.
-const LN_2_HIGH: f32 = 0.693_359_4;
-const LN_2_LOW: f32 = -2.121_944_4e-4;
-
-/// eˣ for x up to 80: x = k ln 2 + r, eˣ = 2ᵏ (1 + r + … + r⁶/6!), to 2·10⁻⁷ of the value.
-#[inline(always)]
-fn exponential(x: f32) -> f32 {
-    let clamped = if x > LEAST { x } else { LEAST };
-    let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
-    let k = shifted - ROUND;
-    let r = (clamped - k * LN_2_HIGH) - k * LN_2_LOW;
-    let mut series = 1.0 / 720.0;
-    for coefficient in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        series = series * r + coefficient;
-    }
-    // 2ᵏ: the exponent's bits are k + 127.
-    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
-    if x > LEAST { series * power } else { 0.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_exponential_is_exact_to_single_precision() {
-        for step in -8600..800 {
-            let x = step as f32 * 0.01;
-            let (found, expected) = (f64::from(exponential(x)), f64::from(x).exp());
-            assert!((found / expected - 1.0).abs() < 5e-7, "{x}: {found} {expected}");
-        }
-        assert_eq!(exponential(-100.0).to_bits(), 0);
-        assert_eq!(exponential(0.0).to_bits(), 1.0_f32.to_bits());
     }
 }

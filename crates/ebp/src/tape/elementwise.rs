@@ -247,6 +247,10 @@ impl Tape {
     ///
     /// As [`affine`](Self::affine).
     pub fn clamp(&mut self, x: Var, low: f32, high: f32) -> Result<Var> {
+        if low.is_nan() || high.is_nan() || low > high {
+            let found = format!("[{low}, {high}]");
+            return Err(Error::invalid("limits", "low at most high", found));
+        }
         self.map(x, Map::Clamp(low, high))
     }
 
@@ -334,6 +338,10 @@ impl Tape {
     /// As [`affine`](Self::affine).
     pub fn scale_from(&mut self, x: Var, start: usize, factor: f32) -> Result<Var> {
         let shape = self.shape(x);
+        let length = self.array(x).len();
+        if start > length {
+            return Err(Error::invalid("start", format!("at most {length}"), start));
+        }
         let value = scale_from(self.device(), self.array(x), start, factor)?;
         Ok(self.record(&[x], value, shape, move |reversal| {
             let cotangent = reversal.cotangent()?;

@@ -49,6 +49,7 @@ struct Bound {
 type Reverse = Box<dyn FnOnce(&Reversal<'_>) -> Result<Vec<Option<Array>>>>;
 
 /// What an operation is given on the way back.
+#[derive(Debug)]
 pub struct Reversal<'a> {
     /// Where everything lies.
     pub(super) device: &'a Device,
@@ -111,7 +112,7 @@ impl Tape {
     }
 
     fn bind(&mut self, set: &ParameterSet, is_trained: bool) {
-        let (trained, buffers) = set.arrays();
+        let (trained, buffers) = set.arrays(is_trained);
         self.bound.push(Bound { set: set.number(), trained, buffers, is_trained });
     }
 

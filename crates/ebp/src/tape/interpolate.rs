@@ -35,8 +35,8 @@ impl Interpolation {
 fn forward(
     device: &Device,
     x: &Array,
-    interpolation: &Interpolation,
-    rows: &Choice,
+    interpolation: &Arc<Interpolation>,
+    rows: &Arc<Choice>,
     columns: usize,
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {
@@ -56,8 +56,8 @@ fn forward(
 fn backward(
     device: &Device,
     g: &Array,
-    interpolation: &Interpolation,
-    rows: &Choice,
+    interpolation: &Arc<Interpolation>,
+    rows: &Arc<Choice>,
     (num_cells, columns): (usize, usize),
 ) -> Result<Array> {
     if let Device::Cuda(gpu) = device {
@@ -104,5 +104,54 @@ impl Tape {
             let shape = (num_cells, columns);
             Ok(vec![Some(backward(reversal.device, g, &interpolation, &rows, shape)?)])
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::point::{CudaBackend, Precision};
+
+    /// Three places of two sets of four cells, some chosen twice and some never.
+    fn case() -> (Arc<Interpolation>, Arc<Choice>) {
+        let cells = vec![
+            [(0, 0.5), (1, 0.25), (2, 0.125), (3, 0.125)],
+            [(3, 0.75), (2, 0.25), (0, 0.0), (1, 0.0)],
+            [(1, 1.0), (1, 0.0), (3, 0.0), (2, 0.0)],
+        ];
+        let choice = Choice::new(6, vec![5, 0, 3, 3, 1]).expect("rows of six");
+        (Arc::new(Interpolation::new(4, cells)), Arc::new(choice))
+    }
+
+    fn arrays(device: &Device) -> Result<(Vec<f32>, Vec<f32>)> {
+        let (interpolation, choice) = case();
+        let numbers = |count: u8, factor: f32| (0..count).map(|i| f32::from(i) * factor).collect();
+        let (x, g) = (device.upload(numbers(16, 1.0))?, device.upload(numbers(10, 0.5))?);
+        let value = forward(device, &x, &interpolation, &choice, 2)?;
+        let back = backward(device, &g, &interpolation, &choice, (8, 2))?;
+        Ok((device.download(&value)?, device.download(&back)?))
+    }
+
+    #[test]
+    fn values_lie_between_cells_and_the_way_back_is_the_transpose() {
+        let (value, back) = arrays(&Device::default()).expect("the CPU is there");
+        // Row 0 is the first place of the first set: ½·0 + ¼·2 + ⅛·4 + ⅛·6.
+        assert_eq!(value[2..4], [1.75, 2.75]);
+        // ⟨A x, g⟩ = ⟨x, Aᵀ g⟩
+        let left: f32 = (0_u8..).zip(&value).map(|(i, y)| f32::from(i) * 0.5 * y).sum();
+        let right: f32 = (0_u8..).zip(&back).map(|(i, b)| f32::from(i) * b).sum();
+        assert!((left - right).abs() < 1e-4, "{left} {right}");
+        match CudaBackend::new(0, Precision::F32) {
+            Ok(gpu) => {
+                let found = arrays(&Device::Cuda(gpu)).expect("the GPU is there");
+                assert_eq!(found, (value, back));
+            }
+            Err(reason) => {
+                #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+                {
+                    eprintln!("SKIPPED on a GPU: {reason}");
+                }
+            }
+        }
     }
 }

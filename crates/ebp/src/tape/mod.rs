@@ -27,6 +27,7 @@ mod elementwise;
 mod gaussian;
 mod graph;
 mod interpolate;
+mod lanes;
 mod order;
 mod parameters;
 mod partition;
@@ -41,6 +42,7 @@ mod weigh;
 pub use self::adam::{AdamConfig, AdamStep};
 pub use self::array::Array;
 pub use self::attention::AttentionSets;
+#[allow(unused_imports, reason = "for classifiers, once they leave `nn`")]
 pub(crate) use self::categorical::softmax_rows;
 pub use self::device::Device;
 pub use self::dynamics::{LangevinVars, LeapfrogVars, MotionRules};

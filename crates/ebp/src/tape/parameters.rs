@@ -233,8 +233,14 @@ impl ParameterSet {
         self.number
     }
 
-    pub(super) fn arrays(&self) -> (Array, Array) {
-        (self.trained.clone(), self.buffers.clone())
+    /// What a tape reads: parameters, or their average where that is in use, and buffers. One that
+    /// trains always gets the parameters themselves.
+    pub(super) fn arrays(&self, is_trained: bool) -> (Array, Array) {
+        let trained = match &self.average {
+            Some((_, parameters)) if self.is_average && is_trained => parameters,
+            _ => &self.trained,
+        };
+        (trained.clone(), self.buffers.clone())
     }
 
     /// The values of one parameter, on the host.
@@ -394,7 +400,9 @@ impl ParameterSet {
         if let Some((_, own)) = &mut self.average {
             *own = self.device.upload(average)?;
         }
-        used.iter().for_each(|name| drop(state.remove(name)));
+        for name in &used {
+            state.remove(name);
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::point::{Arguments, Points};
 use super::{Array, Device, Tape, Var, cuda};
 use crate::error::check_length;
 use crate::point::{
-    CandidateValues, Candidates, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
+    CandidateValues, Candidates, CpuBackend, LogWeights, MlpShape, PointBackend, PointMlp, Wanted,
 };
 use crate::{Error, Result, SetOffsets};
 
@@ -134,7 +134,7 @@ impl Tape {
     }
 
     /// log Σ_k exp(f_k + ω_k) of every anchor. Gradients flow to parameters, candidates, context and
-    /// locations.
+    /// locations, none to the weights.
     ///
     /// # Errors
     ///
@@ -214,12 +214,11 @@ impl Tape {
         let wanted = Wanted {
             parameters: self.is_tracked(points.parameters),
             context: points.context.is_some_and(|context| self.is_tracked(context)),
-            elements: false,
-            locations: false,
+            ..Wanted::NOTHING
         };
         let (anchors, count) = (candidates.offsets.num_elements(), candidates.count);
         let parts = match self.device() {
-            Device::Cpu(cpu) => on_cpu(cpu, &arguments, &arrays, wanted)?,
+            Device::Cpu(cpu) => on_cpu(*cpu, &arguments, &arrays, wanted)?,
             Device::Cuda(gpu) => cuda::likelihood(gpu, &arguments, &arrays, wanted)?,
         };
         let LikelihoodParts { nats, log_partition, values, gradients } = parts;
@@ -255,10 +254,20 @@ impl Tape {
         is_near: Option<Var>,
     ) -> Result<Var> {
         let (anchors, count) = self.shape(values);
+        if let Some(weights) = log_weights
+            && self.shape(weights) != (1, count)
+        {
+            self.check("log weights", weights, (anchors, count))?;
+        }
+        if let Some(near) = is_near {
+            self.check("near candidates", near, (anchors, count))?;
+        }
         let array = |var: Option<Var>| var.map(|var| self.array(var).clone());
         let (weights, near) = (array(log_weights), array(is_near));
         let found = match self.device() {
-            Device::Cpu(_) => figures(self.array(values), weights, near, (anchors, count))?,
+            Device::Cpu(_) => {
+                figures(self.array(values), weights.as_ref(), near.as_ref(), (anchors, count))?
+            }
             Device::Cuda(gpu) => {
                 let values = self.array(values).cuda()?;
                 let weights = weights.as_ref().map(Array::cuda).transpose()?;
@@ -280,7 +289,7 @@ pub(super) struct LikelihoodParts {
 }
 
 fn on_cpu(
-    cpu: &crate::point::CpuBackend,
+    cpu: CpuBackend,
     arguments: &Arguments,
     arrays: &CandidateArrays,
     wanted: Wanted,
@@ -307,12 +316,12 @@ fn on_cpu(
 
 fn figures(
     values: &Array,
-    log_weights: Option<Array>,
-    is_near: Option<Array>,
+    log_weights: Option<&Array>,
+    is_near: Option<&Array>,
     (anchors, count): (usize, usize),
 ) -> Result<Array> {
-    let host = |array: &Option<Array>| array.as_ref().map(|a| a.host().cloned()).transpose();
-    let (values, weights, near) = (values.host()?, host(&log_weights)?, host(&is_near)?);
+    let host = |array: Option<&Array>| array.map(|array| array.host().cloned()).transpose();
+    let (values, weights, near) = (values.host()?, host(log_weights)?, host(is_near)?);
     let row = |anchor: usize| {
         let range = anchor * count..(anchor + 1) * count;
         // Shared weights have one row.

@@ -116,7 +116,7 @@ impl Tape {
             let (g, wanted) = (reversal.cotangent()?, wanted(reversal.wanted));
             let mut found = match reversal.device {
                 Device::Cpu(cpu) => {
-                    backward(cpu, &arguments, Cotangent::PerElement(g.host()?), wanted)?
+                    backward(*cpu, &arguments, Cotangent::PerElement(g.host()?), wanted)?
                 }
                 Device::Cuda(gpu) => cuda::point_backward(
                     gpu,
@@ -146,7 +146,7 @@ impl Tape {
             let (g, wanted) = (reversal.cotangent()?, wanted(reversal.wanted));
             let mut found = match reversal.device {
                 Device::Cpu(cpu) => {
-                    backward(cpu, &arguments, Cotangent::PerSet(g.host()?), wanted)?
+                    backward(*cpu, &arguments, Cotangent::PerSet(g.host()?), wanted)?
                 }
                 Device::Cuda(gpu) => {
                     cuda::point_backward(gpu, &arguments, cuda::Given::PerSet(g.cuda()?), wanted)?
@@ -200,8 +200,9 @@ impl Tape {
                 (Array::from(pooled.values), Critical::Host(pooled.critical))
             }
             Device::Cuda(gpu) => {
-                let (value, critical) = cuda::point_pool(gpu, &arguments, pooling)?;
-                (value, Critical::Cuda(critical))
+                let will_go_back = inputs.iter().any(|&input| self.is_tracked(input));
+                let (value, critical) = cuda::point_pool(gpu, &arguments, pooling, will_go_back)?;
+                (value, Critical::Cuda(Box::new(critical)))
             }
         };
         Ok(self.record(&inputs, value, shape, move |reversal| {
@@ -226,11 +227,11 @@ impl Tape {
 /// The rows that attain the maxima, where the device keeps them.
 enum Critical {
     Host(Vec<u32>),
-    Cuda(cuda::Maxima),
+    Cuda(Box<cuda::Maxima>),
 }
 
 fn backward(
-    cpu: &CpuBackend,
+    cpu: CpuBackend,
     arguments: &Arguments,
     cotangent: Cotangent<'_>,
     wanted: Wanted,

@@ -59,7 +59,7 @@ fn sums_by_range(x: &[f32], ranges: &[std::ops::Range<usize>], columns: usize) -
 pub(super) fn set_sums(
     device: &Device,
     x: &Array,
-    offsets: &SetOffsets,
+    offsets: &Arc<SetOffsets>,
     columns: usize,
 ) -> Result<Array> {
     match device {
@@ -75,7 +75,7 @@ pub(super) fn set_sums(
 pub(super) fn spread(
     device: &Device,
     x: &Array,
-    offsets: &SetOffsets,
+    offsets: &Arc<SetOffsets>,
     columns: usize,
 ) -> Result<Array> {
     match device {
@@ -98,6 +98,18 @@ fn fill(device: &Device, x: &Array, length: usize) -> Result<Array> {
     match device {
         Device::Cpu(_) => Ok(vec![x.host()?[0]; length].into()),
         Device::Cuda(gpu) => cuda::fill(gpu, x.cuda()?, length),
+    }
+}
+
+/// The number of its row for every entry, `[rows, columns]`.
+fn repeat_columns(device: &Device, x: &Array, (rows, columns): Shape) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let x = x.host()?;
+            let row = |row: usize| std::iter::repeat_n(x[row], columns);
+            Ok((0..rows).flat_map(row).collect::<Vec<_>>().into())
+        }
+        Device::Cuda(gpu) => cuda::repeat_columns(gpu, x.cuda()?, (rows, columns)),
     }
 }
 
@@ -135,9 +147,8 @@ impl Tape {
         let (rows, columns) = self.shape(x);
         let value = row_sums(self.device(), self.array(x), (rows, columns))?;
         Ok(self.record(&[x], value, (rows, 1), move |reversal| {
-            let offsets = SetOffsets::uniform(rows, columns)?;
             let cotangent = reversal.cotangent()?;
-            Ok(vec![Some(spread(reversal.device, cotangent, &offsets, 1)?)])
+            Ok(vec![Some(repeat_columns(reversal.device, cotangent, (rows, columns))?)])
         }))
     }
 

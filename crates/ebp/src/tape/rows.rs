@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Array, Device, Tape, Var, cuda};
+use super::{Array, Device, Shape, Tape, Var, cuda};
 use crate::{Error, Result};
 
 /// Chosen rows of a matrix, and for every row of the matrix who chose it: gradients are summed in
@@ -65,7 +65,7 @@ impl Choice {
     }
 }
 
-pub(super) fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+fn gather(device: &Device, x: &Array, choice: &Arc<Choice>, columns: usize) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
@@ -76,7 +76,12 @@ pub(super) fn gather(device: &Device, x: &Array, choice: &Choice, columns: usize
     }
 }
 
-fn gather_backward(device: &Device, g: &Array, choice: &Choice, columns: usize) -> Result<Array> {
+fn gather_backward(
+    device: &Device,
+    g: &Array,
+    choice: &Arc<Choice>,
+    columns: usize,
+) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let g = g.host()?;
@@ -108,23 +113,25 @@ fn cut(
     }
 }
 
-/// A matrix of `columns`, zero but for `x` at columns `start..start + width`.
+/// A matrix `[rows, columns]`, zero but for `x` at columns `start..start + width`.
 fn place(
     device: &Device,
     x: &Array,
-    columns: usize,
+    (rows, columns): Shape,
     (start, width): (usize, usize),
 ) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            let mut out = vec![0.0; x.len() / width.max(1) * columns];
-            for (to, from) in out.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
-                to[start..start + width].copy_from_slice(from);
+            let mut out = vec![0.0; rows * columns];
+            if width > 0 {
+                for (to, from) in out.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
+                    to[start..start + width].copy_from_slice(from);
+                }
             }
             Ok(out.into())
         }
-        Device::Cuda(gpu) => cuda::place(gpu, x.cuda()?, columns, (start, width)),
+        Device::Cuda(gpu) => cuda::place(gpu, x.cuda()?, (rows, columns), (start, width)),
     }
 }
 
@@ -190,8 +197,8 @@ impl Tape {
     /// As [`affine`](Self::affine).
     pub fn columns(&mut self, x: Var, start: usize, width: usize) -> Result<Var> {
         let (rows, columns) = self.shape(x);
-        if start + width > columns {
-            let found = format!("{start} to {}", start + width);
+        if start.checked_add(width).is_none_or(|end| end > columns) {
+            let found = format!("{width} from {start} on");
             return Err(Error::invalid("columns", format!("within {columns}"), found));
         }
         if (start, width) == (0, columns) {
@@ -200,7 +207,8 @@ impl Tape {
         let value = cut(self.device(), self.array(x), columns, (start, width))?;
         Ok(self.record(&[x], value, (rows, width), move |reversal| {
             let cotangent = reversal.cotangent()?;
-            Ok(vec![Some(place(reversal.device, cotangent, columns, (start, width))?)])
+            let (shape, part) = ((rows, columns), (start, width));
+            Ok(vec![Some(place(reversal.device, cotangent, shape, part)?)])
         }))
     }
 

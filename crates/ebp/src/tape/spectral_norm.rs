@@ -128,7 +128,9 @@ impl Operator {
 
 fn normalise(vector: &mut [f64]) -> f64 {
     let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
-    vector.iter_mut().for_each(|entry| *entry /= length.max(FLOOR));
+    for entry in vector {
+        *entry /= length.max(FLOOR);
+    }
     length
 }
 
@@ -143,7 +145,7 @@ pub(super) struct Normalised {
 #[expect(clippy::cast_possible_truncation, reason = "vectors are kept as f32")]
 fn forward(
     device: &Device,
-    operators: &Operators,
+    operators: &Arc<Operators>,
     [weights, left]: [&Array; 2],
     moves: bool,
 ) -> Result<Normalised> {
@@ -177,7 +179,7 @@ fn forward(
 
 fn backward(
     device: &Device,
-    operators: &Operators,
+    operators: &Arc<Operators>,
     found: &Normalised,
     cotangent: &Array,
 ) -> Result<Array> {

@@ -24,28 +24,38 @@ pub struct BenchSizes {
     /// Widths of the encoder, output last.
     pub encoder_widths: Vec<usize>,
     /// σ of the energy.
-    #[serde(serialize_with = "activation_name")]
+    #[serde(serialize_with = "by_name")]
     pub activation: Activation,
     /// Where the context enters the energy.
-    #[serde(serialize_with = "context_name")]
+    #[serde(serialize_with = "by_name")]
     pub context_at: ContextAt,
 }
 
-fn activation_name<S: Serializer>(
-    activation: &Activation,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_str(activation.name())
+/// What reports call a choice.
+trait Named {
+    fn report_name(&self) -> &'static str;
 }
 
-fn context_name<S: Serializer>(
-    context_at: &ContextAt,
+impl Named for Activation {
+    fn report_name(&self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Named for ContextAt {
+    fn report_name(&self) -> &'static str {
+        match self {
+            Self::FirstLayer => "first",
+            Self::EveryLayer => "every",
+        }
+    }
+}
+
+fn by_name<S: Serializer>(
+    choice: &impl Named,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    serializer.serialize_str(match context_at {
-        ContextAt::FirstLayer => "first",
-        ContextAt::EveryLayer => "every",
-    })
+    serializer.serialize_str(choice.report_name())
 }
 
 impl BenchSizes {

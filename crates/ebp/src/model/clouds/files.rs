@@ -32,7 +32,7 @@ fn read(path: &Path) -> Result<Clouds> {
         let sizes = (0..cache.len()).map(|set| cache.offsets().size(set));
         let offsets = SetOffsets::from_sizes(sizes)?;
         let points = cache.elements().to_vec();
-        return Ok(Clouds::new(cache.meta().dim, points, offsets, names.collect())?);
+        return Clouds::new(cache.meta().dim, points, offsets, names.collect());
     }
     read_clouds(path).map_err(|error| Error::refused(format!("{error}")))
 }

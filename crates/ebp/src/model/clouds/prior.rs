@@ -89,12 +89,10 @@ impl CloudModel {
         if let Some(codes) = self.codes.known.get() {
             return Ok(codes);
         }
-        let found = match self.kept_codes()? {
-            Some(codes) => codes,
-            None => {
-                let data = CloudData::load(&self.settings)?;
-                self.process.encode(&data.training_sets())?
-            }
+        let found = if let Some(codes) = self.kept_codes()? {
+            codes
+        } else {
+            self.process.encode(&CloudData::load(&self.settings)?.training_sets())?
         };
         Ok(self.codes.known.get_or_init(|| found))
     }

@@ -26,7 +26,6 @@ const LARGEST_LOG_SCALE: f64 = 2.0;
 pub struct Coupling {
     network: Dense,
     order: Arc<Order>,
-    inverse: Arc<Order>,
     /// Coordinates that decide, and those that are moved.
     sizes: [usize; 2],
 }
@@ -51,9 +50,8 @@ impl Coupling {
             ..DenseConfig::linear(sizes[0], 2 * sizes[1], Initialiser::He)
         };
         let network = Dense::new(group, &format!("coupling{number}"), &config)?;
-        let order = Order::new(permutation(number, dim))?;
-        let inverse = Arc::new(order.inverse());
-        Ok(Self { network, order: Arc::new(order), inverse, sizes })
+        let order = Arc::new(Order::new(&permutation(number, dim))?);
+        Ok(Self { network, order, sizes })
     }
 
     /// The flat parameters of its network.
@@ -105,7 +103,7 @@ impl Coupling {
         let scaled = tape.multiply(moved, stretch)?;
         let b = tape.add(scaled, t)?;
         let rows = tape.concat(&[a, b])?;
-        tape.arrange(rows, &self.inverse)
+        tape.arrange_back(rows, &self.order)
     }
 }
 

@@ -168,20 +168,16 @@ extern "C" __global__ void element_squares(const float *v, float *out, u64 rows,
     }
 }
 
-// out[row] = Σ_t s_t² ‖ξ_t‖², 0 where a row is fixed
-extern "C" __global__ void element_noise(float *out, const float *scales, const unsigned char *fixed, u64 rows,
-                                         u64 first_row, u32 dx, u32 steps, u32 k0, u32 k1) {
+// out[row] = Σ_t scales[t]² ‖ξ_t‖² with the ξ of `langevin_step`, 0 for fixed rows.
+extern "C" __global__ void noise_squares(float *out, const unsigned char *fixed, const float *scales, u64 rows, u32 dx,
+                                         u32 steps, u32 k0, u32 k1) {
     GRID(row, rows) {
         float sum = 0.0f;
-        if (!(fixed && fixed[row]))
-            for (u32 t = 0; t < steps; t++) {
-                float square = 0.0f;
-                for (u32 k = 0; k < dx; k++) {
-                    float xi = normal_at(k0, k1, t, (first_row + row) * dx + k);
-                    square = fmaf(xi, xi, square);
-                }
-                sum = fmaf(scales[t] * scales[t], square, sum);
-            }
+        for (u32 t = 0; t < steps && !(fixed && fixed[row]); t++) {
+            float square = 0.0f;
+            for (u32 k = 0; k < dx; k++) { float xi = normal_at(k0, k1, t, row * dx + k); square = fmaf(xi, xi, square); }
+            sum += scales[t] * scales[t] * square;
+        }
         out[row] = sum;
     }
 }

@@ -232,11 +232,12 @@ impl Device {
         // Kinetic, final alignment, kinetic alignment.
         let sums = self.zeros::<f32>(3 * num_sets * steps)?;
         let kernel = fused::find(self, mlp.shape, false)?;
-        let noise_scales = self.upload(settings.noise_scales)?;
-        let key = settings.noise.key();
+        let noise_scales = match &kernel {
+            Some(_) => self.upload(settings.noise_scales)?,
+            None => Buffer::none(),
+        };
         let (mut elements, mut values) = (Whole::new(self, total * d), Whole::new(self, total));
         let (mut score, mut kinetic) = (Whole::new(self, total * dx), Whole::new(self, total));
-        let mut noise = Whole::new(self, total);
         for chunk in &chunks {
             let moving = Moving::new(&network, batch, settings.motion, chunk)?;
             let (length, first) = (moving.len(), chunk.rows.start);
@@ -252,7 +253,7 @@ impl Device {
                     motion: moving.motion,
                     step_sizes: settings.step_sizes,
                     noise_scales: Some(&noise_scales),
-                    key,
+                    key: settings.noise.key(),
                     drifts: Some(&drifts),
                     velocities: Some(&velocities),
                     values: &end.values,
@@ -280,21 +281,6 @@ impl Device {
                 dx as u32,
                 steps as u32,
             )?;
-            let of_noise = self.buffer::<f32>(rows)?;
-            self.kernels.element_noise(
-                self,
-                flat(rows),
-                &of_noise,
-                &noise_scales,
-                moving.fixed.some(),
-                rows as u64,
-                first as u64,
-                dx as u32,
-                steps as u32,
-                key[0],
-                key[1],
-            )?;
-            noise.put(first, of_noise)?;
             elements.put(first * d, moving.rows.elements)?;
             values.put(first, end.values)?;
             score.put(first * dx, end.score)?;
@@ -307,10 +293,33 @@ impl Device {
             score: score.done(),
             kinetic: sum(0),
             element_kinetic: kinetic.done(),
-            element_noise: noise.done(),
+            element_noise: self.noise_squares(settings, (total, dx))?,
             final_alignment: sum(1),
             kinetic_alignment: sum(2),
         })
+    }
+
+    /// Σ_t s_t² ‖ξ_t‖² of every element, 0 where it is fixed: the noise is drawn again.
+    fn noise_squares(
+        &self,
+        settings: &DeviceLangevin<'_>,
+        (total, dx): (usize, usize),
+    ) -> Result<Buffer> {
+        let (out, scales) = (self.buffer::<f32>(total)?, self.upload(settings.noise_scales)?);
+        let ([k0, k1], steps) = (settings.noise.key(), settings.noise_scales.len());
+        self.kernels.noise_squares(
+            self,
+            flat(total),
+            &out,
+            settings.motion.fixed.some(),
+            &scales,
+            total as u64,
+            dx as u32,
+            steps as u32,
+            k0,
+            k1,
+        )?;
+        Ok(out)
     }
 
     /// T leapfrog steps of every element from `momentum` `[total, d_x]`.

@@ -1,5 +1,5 @@
 //! What operations on the GPU read: the arguments of [`PointBackend`](crate::point::PointBackend) with
-//! arrays that are there already. Nobody checks them again.
+//! arrays that are on the GPU already. Nobody checks them again.
 
 use super::buffer::Buffer;
 use super::motion::DeviceMotion;

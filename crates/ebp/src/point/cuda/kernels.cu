@@ -315,8 +315,9 @@ extern "C" __global__ void spread(const float *in, const u32 *set, float *out, u
 }
 
 // The largest of each column of a set and the first row that attains it, merged with what `best`
-// and `row_of` hold of earlier rows of the same set; the set's first row where nothing is a number. One block per set and 32 columns. What is compared
-// is σ(z + shift), with a shift of the set or, unless `per_set`, of all; a null shift is none.
+// and `row_of` hold of earlier rows of the same set; the set's first row where nothing is a number. One
+// block per set and 32 columns. What is compared is σ(z + shift), with a shift of the set or, unless
+// `per_set`, of all; a null shift is none.
 extern "C" __global__ void pool_max(const float *z, const u32 *starts, const float *shift, int per_set, int kind,
                                     float leak, float *best, u32 *row_of, u32 first, u32 first_row, u32 n) {
     __shared__ float value[8][33];

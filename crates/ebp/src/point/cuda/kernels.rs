@@ -103,9 +103,9 @@ kernels! {
     );
     fn moving(v: &Buffer, fixed: Option<&Buffer<u8>>, out: &Buffer, rows: u64, dx: u32);
     fn element_squares(v: &Buffer, out: &Buffer, rows: u64, dx: u32, steps: u32);
-    fn element_noise(
-        out: &Buffer, scales: &Buffer, fixed: Option<&Buffer<u8>>, rows: u64, first_row: u64, dx: u32,
-        steps: u32, key0: u32, key1: u32,
+    fn noise_squares(
+        out: &Buffer, fixed: Option<&Buffer<u8>>, scales: &Buffer, rows: u64, dx: u32, steps: u32,
+        k0: u32, k1: u32,
     );
     fn step_size_sums(
         kicks: &Buffer<f64>, moves: Option<&Buffer<f64>>, out: &Buffer<f64>, parts: u32,

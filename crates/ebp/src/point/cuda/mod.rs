@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! device    the GPU: its context, its memory
-//! buffer    numbers there, shared by all who hold them
+//! buffer    numbers in its memory, shared by all who hold them
 //! launch    how kernels are started, and tables of kernels with typed arguments, which table tests
 //! kernels   the table that every GPU has
 //! products  of matrices
-//! staging   numbers on their way there and back; landing: back, read later
-//! upload    batches on their way there, on a stream of their own
+//! staging   numbers on their way to the GPU and back; landing: back, read later
+//! upload    batches on their way to the GPU, on a stream of their own
 //! meter     how long it computes
-//! sets      which rows belong to which set; batches in chunks that fit there at once
+//! sets      which rows belong to which set; batches in chunks that fit its memory
 //! inputs    what the operations read
 //! network   a network and its sets' contexts, forward over rows
 //! backward  backward; second_order: backward of the score
@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Libraries are loaded at run time: the same binary runs on machines without a GPU. The operations
-//! are methods of [`Device`]: arrays of the GPU go in and come out, and the host does not wait.
+//! are methods of `Device`: arrays of the GPU go in and come out, and the host does not wait.
 #![allow(unsafe_code, reason = "calls of the driver; confined to this folder")]
 #![allow(
     clippy::cast_possible_truncation,

@@ -141,7 +141,7 @@ impl Uploader {
 }
 
 impl Uploaded {
-    /// Makes all further work of the device wait until the parts are there.
+    /// Makes all further work of the device wait until the parts are on the GPU.
     pub(crate) fn wait(&self, device: &Device) -> Result<()> {
         match &self.loan.slot {
             Some(slot) => device

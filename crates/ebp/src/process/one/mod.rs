@@ -18,7 +18,10 @@ mod batch;
 mod codes;
 mod config;
 mod learn;
+mod levels;
+mod nodes;
 mod points;
+mod predict;
 
 use crate::Result;
 use crate::energy::{Canvas, CrossAttention, ElementEnergy, LevelsEnergy, Surroundings};
@@ -33,6 +36,8 @@ pub use self::config::{
     AugmentationConfig, Decay, EnergyBasedConfig, EnergyForm, LatentAt, PerturbationConfig,
     PosteriorForm, PosteriorPooling, Space, TrainingMode,
 };
+pub use self::levels::LevelsPredictive;
+pub use self::predict::EnergyBasedPredictive;
 
 /// An energy-based process.
 #[derive(Debug)]
