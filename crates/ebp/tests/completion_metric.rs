@@ -1,13 +1,10 @@
 //! Scores of completions against laws that are known.
 
-use std::sync::Arc;
-
 use ebp::data::digits::draw_digits;
 use ebp::data::image::{Images, KnownPart};
 use ebp::metric::completion::{
     Classifier, ClassifierConfig, CompletionTask, Judges, judge_completions,
 };
-use ebp::point::CpuBackend;
 use ebp::process::{Hypotheses, LatentProcess, Predictive, Process};
 use ebp::rng::Stream;
 use ebp::{Error, IndexedSet, Result};
@@ -84,7 +81,7 @@ fn the_classifier_reads_drawn_digits_and_judges_completions() {
         ..ClassifierConfig::default()
     };
     let train = |config: &ClassifierConfig| {
-        Classifier::train(&images, &labels, config, 1, Arc::new(CpuBackend::new())).unwrap()
+        Classifier::train(&images, &labels, config, 1, &ebp::tape::Device::default()).unwrap()
     };
     let whole = train(&config);
     let accuracy = whole.accuracy(&test, &test_labels).unwrap();

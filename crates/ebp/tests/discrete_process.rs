@@ -312,7 +312,7 @@ fn training_learns_where_the_ink_is() {
 fn gaussian_rivals_are_scored_on_the_same_levels() {
     let mut config = NeuralProcessConfig::latent();
     config.network.location_dim = 2;
-    let rival = NeuralProcess::new(config, 3, Arc::new(CpuBackend::new())).unwrap();
+    let rival = NeuralProcess::new(config, 3, &ebp::tape::Device::default()).unwrap();
     let Task { context, target } = task(1, 10);
     let location = target.location(0).to_vec();
     let mut total = 0.0;

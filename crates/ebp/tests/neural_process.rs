@@ -61,8 +61,8 @@ fn other_dimensions_are_refused() {
     }
     let network = NetworkConfig { min_std_dev: 0.0, ..NetworkConfig::default() };
     let config = NeuralProcessConfig { network, ..NeuralProcessConfig::latent() };
-    let backend = std::sync::Arc::new(ebp::point::CpuBackend::new());
-    let error = ebp::process::neural::NeuralProcess::new(config, 1, backend).unwrap_err();
+    let error = ebp::process::neural::NeuralProcess::new(config, 1, &ebp::tape::Device::default())
+        .unwrap_err();
     assert_eq!(error.to_string(), "`min_std_dev` must be in (0, 1), found 0");
 }
 

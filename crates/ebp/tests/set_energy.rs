@@ -1,15 +1,14 @@
 //! Energies of whole sets: no order, true gradients, steps that can be repeated, and learning.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use std::sync::Arc;
-
 use ebp::SetOffsets;
 use ebp::data::PlanarFamily;
 use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
-use ebp::point::{CpuBackend, PointBackend};
+
 use ebp::process::{GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling};
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::train::{SetSource, SetTraining, Step, Trainable};
 
 fn model(interaction: Interaction, pooling: SummaryPooling) -> SetEnergyProcess {
@@ -22,8 +21,8 @@ fn model(interaction: Interaction, pooling: SummaryPooling) -> SetEnergyProcess 
         num_heads: 2,
         ..SetEnergyConfig::default()
     };
-    let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
-    SetEnergyProcess::new(config, 3, &backend).unwrap()
+    let device = Device::default();
+    SetEnergyProcess::new(config, 3, &device).unwrap()
 }
 
 const KINDS: [(Interaction, SummaryPooling); 4] = [
@@ -120,8 +119,8 @@ fn check_restored(generator: GeneratorKind) {
             block_size: 4,
             ..SetEnergyConfig::default()
         };
-        let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
-        let model = SetEnergyProcess::new(config, 3, &backend).unwrap();
+        let device = Device::default();
+        let model = SetEnergyProcess::new(config, 3, &device).unwrap();
         SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 4, 6).unwrap()
     };
     let (mut whole, mut first, mut second) = (training(), training(), training());
@@ -161,15 +160,15 @@ fn a_trained_model_draws_better_sets_than_independent_elements() {
         average_decay: 0.95,
         ..SetEnergyConfig::default()
     };
-    let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
-    let model = SetEnergyProcess::new(config, 1, &backend).unwrap();
+    let device = Device::default();
+    let model = SetEnergyProcess::new(config, 1, &device).unwrap();
     let mut training =
         SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 16, size).unwrap();
     let before = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
     for number in 0..300 {
         training.step(&step(number, 300)).unwrap();
     }
-    training.model_mut().use_average().unwrap();
+    training.model_mut().use_average();
     let after = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
     let held_out =
         SetSource::Planar(PlanarFamily::Sticks).draw(60, size, 2, Stream::new(77, "held out"));
@@ -190,9 +189,9 @@ fn a_trained_model_draws_better_sets_than_independent_elements() {
 
 #[test]
 fn settings_out_of_range_are_named() {
-    let backend: Arc<dyn PointBackend> = Arc::new(CpuBackend::new());
+    let device = Device::default();
     let message = |config: SetEnergyConfig| {
-        SetEnergyProcess::new(config, 1, &backend).unwrap_err().to_string()
+        SetEnergyProcess::new(config, 1, &device).unwrap_err().to_string()
     };
     let config = SetEnergyConfig { num_heads: 5, ..SetEnergyConfig::default() };
     assert!(message(config).contains("`summary_widths` must be a last width that num_heads 5"));

@@ -8,13 +8,12 @@
 //! fitted Gaussian, and what is kept is the state that was best on the held-out codes: it is no worse
 //! there than the Gaussian. Every step draws the codes anew from their posteriors.
 
-use candle_core::{Device, Tensor};
-
-use super::coupling::Coupling;
-use super::gaussian::missing;
-use super::{Codes, GaussianPrior, LOG_ROOT_TAU, Prior, PriorState, check_rows};
-use crate::nn::{Adam, AdamConfig, Parameters};
+use super::gaussian::{missing, saved};
+use super::{Codes, GaussianPrior, Prior, PriorState, check_rows};
+use crate::nn::module::Coupling;
 use crate::rng::Stream;
+use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, Tape, Var};
+use crate::tensor::Tensor;
 use crate::{Error, Result};
 
 /// How a flow is built and fitted.
@@ -104,12 +103,16 @@ pub struct FlowFit {
 /// assert_eq!(restored.log_density(&thetas)?, prior.log_density(&thetas)?);
 /// # Ok::<(), ebp::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FlowPrior {
     base: GaussianPrior,
-    parameters: Parameters,
+    hidden_width: usize,
     layers: Vec<Coupling>,
+    parameters: ParameterSet,
 }
+
+/// The number that a saved flow has beside its tensors.
+const HIDDEN_WIDTH: &str = "hidden_width";
 
 impl FlowPrior {
     /// Fits a flow to codes; in one dimension it stays the Gaussian, as there is nothing to couple.
@@ -127,18 +130,24 @@ impl FlowPrior {
         let order = stream.child(0).permutation(codes.len());
         let (held_out, training) = order.split_at((codes.len() / 10).max(2));
         let base = GaussianPrior::fit_rows(codes, training)?;
-        let flow = Self::new(base, config.num_layers, config.hidden_width, seed(stream))?;
+        let settings = AdamConfig {
+            weight_decay: config.weight_decay,
+            max_gradient_norm: Some(10.0 * (codes.dim() as f64).sqrt()),
+            ..AdamConfig::default()
+        };
+        let sizes = (config.num_layers, config.hidden_width);
+        let mut flow = Self::new(base, sizes, seed(stream), settings, None)?;
         // A few draws of each held-out code, the same at every look.
         let draws: Vec<usize> = held_out.iter().flat_map(|&row| [row; 4]).collect();
         let judged = codes.draw(&draws, stream.child(1));
+        let gaussian_nll = flow.nll(&judged)?;
         let mut fit = FlowFit {
-            gaussian_nll: flow.nll(&judged)?,
-            flow_nll: f64::INFINITY,
+            gaussian_nll,
+            flow_nll: gaussian_nll,
             best_step: 0,
             num_steps: 0,
             num_held_out: held_out.len(),
         };
-        fit.flow_nll = fit.gaussian_nll;
         if !flow.layers.is_empty() {
             let split = Split { codes, training, judged };
             flow.train(&split, config, stream.child(2), &mut fit)?;
@@ -146,41 +155,62 @@ impl FlowPrior {
         Ok((flow, fit))
     }
 
-    fn new(base: GaussianPrior, num_layers: usize, hidden: usize, seed: u64) -> Result<Self> {
-        let parameters = Parameters::new(seed);
+    /// Couplings that start as the identity, or as they were saved.
+    fn new(
+        base: GaussianPrior,
+        (num_layers, hidden_width): (usize, usize),
+        seed: u64,
+        settings: AdamConfig,
+        state: Option<&PriorState>,
+    ) -> Result<Self> {
+        let mut builder = ParameterBuilder::new(seed);
+        let mut group = builder.group("flow");
         let num_layers = if base.dim() < 2 { 0 } else { num_layers };
-        let layers = (0..num_layers)
-            .map(|number| Coupling::new(&parameters, number, base.dim(), hidden))
-            .collect::<Result<_>>()?;
-        Ok(Self { base, parameters, layers })
+        let mut layers = Vec::with_capacity(num_layers);
+        for number in 0..num_layers {
+            let layer = Coupling::new(&mut group, number, base.dim(), hidden_width)?;
+            if let Some(state) = state {
+                let (values, dims) = saved(state, &name(number))?;
+                let own = group.values_mut(layer.parameters());
+                if values.len() != own.len() {
+                    let expected = format!("{} numbers", own.len());
+                    return Err(Error::invalid(name(number), expected, format!("{dims:?}")));
+                }
+                own.copy_from_slice(&values);
+            }
+            layers.push(layer);
+        }
+        let parameters = ParameterSet::new(builder, &Device::default(), settings, None)?;
+        Ok(Self { base, hidden_width, layers, parameters })
     }
 
     fn train(
-        &self,
+        &mut self,
         split: &Split,
         config: &FlowConfig,
         stream: Stream,
         fit: &mut FlowFit,
     ) -> Result<()> {
         let Split { codes, training, judged } = split;
-        let settings = AdamConfig {
-            weight_decay: config.weight_decay,
-            max_gradient_norm: Some(10.0 * (codes.dim() as f64).sqrt()),
-            ..AdamConfig::default()
-        };
-        let mut adam = Adam::new(&self.parameters, settings)?;
         let mut best = self.parameters.export()?;
         let batch_size = config.batch_size.min(training.len());
-        for step in 0..config.num_steps {
+        let base = self.base.clone();
+        let batch = |step: usize| {
             let stream = stream.child(step as u64);
             let chosen = stream.permutation(training.len());
             let rows: Vec<usize> =
                 chosen[..batch_size].iter().map(|&place| training[place]).collect();
-            let thetas = codes.draw(&rows, stream.child(0));
-            let loss = self.white_log_density(&self.whitened(&thetas)?)?.mean_all()?.neg()?;
+            white(&base, &codes.draw(&rows, stream.child(0)))
+        };
+        let mut next = batch(0);
+        for step in 0..config.num_steps {
             let progress = step as f64 / config.num_steps as f64;
             let rate = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()) * config.learning_rate;
-            adam.step(&loss.backward()?, rate)?;
+            let now = std::mem::take(&mut next);
+            // The next batch is made beside this step.
+            let (taken, ready) = rayon::join(|| self.descend(now, rate), || batch(step + 1));
+            taken?;
+            next = ready;
             fit.num_steps = step + 1;
             let is_last = fit.num_steps == config.num_steps;
             if fit.num_steps.is_multiple_of(config.evaluate_every) || is_last {
@@ -193,7 +223,19 @@ impl FlowPrior {
                 }
             }
         }
-        self.parameters.import(&best)
+        self.parameters.import(&mut best)
+    }
+
+    /// One step of Adam down −mean log density of rows z.
+    fn descend(&mut self, white: Vec<f32>, rate: f64) -> Result<()> {
+        let mut tape = self.parameters.device().tape();
+        tape.train(&self.parameters);
+        let white = self.upload(&mut tape, white)?;
+        let log_density = self.white_log_density(&mut tape, white)?;
+        let mean = tape.mean(log_density)?;
+        let loss = tape.affine(mean, -1.0, 0.0)?;
+        self.parameters.step(&tape.backward(loss)?, rate)?;
+        Ok(())
     }
 
     /// What [`Prior::state`] gave.
@@ -203,21 +245,12 @@ impl FlowPrior {
     /// [`Error::InvalidValue`] naming a tensor that is missing or has another shape.
     pub fn restore(state: &PriorState) -> Result<Self> {
         let base = GaussianPrior::restore(state)?;
-        let couplings: PriorState = state
-            .iter()
-            .filter(|(name, _)| name.starts_with("coupling"))
-            .map(|(name, tensor)| (name.clone(), tensor.clone()))
-            .collect();
-        let is_last = |name: &&String| name.ends_with("last.weight");
-        let num_layers = couplings.keys().filter(is_last).count();
-        let hidden = match couplings.get("coupling0.second.bias") {
-            Some(bias) => bias.dims().iter().product(),
-            None if num_layers == 0 => 1,
-            None => return Err(missing("coupling0.second.bias")),
+        let num_layers = state.keys().filter(|name| name.starts_with("coupling")).count();
+        let width = state.get(HIDDEN_WIDTH).and_then(Tensor::as_integer);
+        let Some(width) = width.and_then(|width| usize::try_from(width).ok()) else {
+            return Err(missing(HIDDEN_WIDTH));
         };
-        let flow = Self::new(base, num_layers, hidden, 0)?;
-        flow.parameters.import(&couplings)?;
-        Ok(flow)
+        Self::new(base, (num_layers, width), 0, AdamConfig::default(), Some(state))
     }
 
     /// u of every row of `thetas`: the standard normals that [`sample`](Prior::sample) would have to
@@ -228,41 +261,64 @@ impl FlowPrior {
     /// [`Error::InvalidValue`] unless the rows are whole.
     pub fn latent_noise(&self, thetas: &[f32]) -> Result<Vec<f32>> {
         check_rows("thetas", thetas.len(), self.dim())?;
-        Ok(self.normalise(&self.whitened(thetas)?)?.0.flatten_all()?.to_vec1()?)
+        let mut tape = self.tape();
+        let rows = self.upload(&mut tape, white(&self.base, thetas))?;
+        let (noise, _) = self.normalise(&mut tape, rows)?;
+        tape.download(noise)
     }
 
-    /// z = L⁻¹(θ − m), `[n, k]`.
-    #[expect(clippy::cast_possible_truncation, reason = "networks are single precision")]
-    fn whitened(&self, thetas: &[f32]) -> Result<Tensor> {
-        let dim = self.base.dim();
-        let white = self.base.whiten(thetas).into_iter().map(|z| z as f32).collect::<Vec<_>>();
-        let num_rows = white.len() / dim;
-        Ok(Tensor::from_vec(white, (num_rows, dim), &Device::Cpu)?)
+    fn tape(&self) -> Tape {
+        let mut tape = self.parameters.device().tape();
+        tape.read(&self.parameters);
+        tape
     }
 
-    /// u and Σ log |det| of rows z.
-    fn normalise(&self, white: &Tensor) -> Result<(Tensor, Tensor)> {
-        let mut rows = white.clone();
-        let mut log_det = white.sum(1)?.zeros_like()?;
+    fn upload(&self, tape: &mut Tape, rows: Vec<f32>) -> Result<Var> {
+        let shape = (rows.len() / self.base.dim(), self.base.dim());
+        tape.upload(rows, shape)
+    }
+
+    /// u of rows z, and Σ log |det|; `None` without layers.
+    fn normalise(&self, tape: &mut Tape, white: Var) -> Result<(Var, Option<Var>)> {
+        let (mut rows, mut log_det) = (white, None);
         for layer in &self.layers {
-            let (moved, change) = layer.normalise(&rows)?;
+            let (moved, change) = layer.normalise(tape, rows)?;
             rows = moved;
-            log_det = (log_det + change)?;
+            log_det = Some(match log_det {
+                Some(sum) => tape.add(sum, change)?,
+                None => change,
+            });
         }
         Ok((rows, log_det))
     }
 
-    /// log density of z, `[n]`.
-    fn white_log_density(&self, white: &Tensor) -> Result<Tensor> {
-        let (u, log_det) = self.normalise(white)?;
-        let constant = self.base.dim() as f64 * LOG_ROOT_TAU;
-        Ok(((log_det - (u.sqr()?.sum(1)? * 0.5)?)? - constant)?)
+    /// log density of z, `[n, 1]`.
+    fn white_log_density(&self, tape: &mut Tape, white: Var) -> Result<Var> {
+        let (u, log_det) = self.normalise(tape, white)?;
+        let law = tape.standard_gaussian(tape.shape(u))?;
+        let terms = tape.log_density(u, law)?;
+        let log_density = tape.row_sums(terms)?;
+        match log_det {
+            Some(log_det) => tape.add(log_density, log_det),
+            None => Ok(log_density),
+        }
     }
 
     fn nll(&self, thetas: &[f32]) -> Result<f64> {
         let all = self.log_density(thetas)?;
         Ok(-all.iter().sum::<f64>() / all.len() as f64)
     }
+}
+
+/// z = L⁻¹(θ − m) of every row.
+#[expect(clippy::cast_possible_truncation, reason = "networks are single precision")]
+fn white(base: &GaussianPrior, thetas: &[f32]) -> Vec<f32> {
+    base.whiten(thetas).into_iter().map(|z| z as f32).collect()
+}
+
+/// The name of a layer's parameters.
+fn name(number: usize) -> String {
+    format!("coupling{number}")
 }
 
 /// Codes to learn from, and draws of those that judge.
@@ -292,11 +348,15 @@ impl Prior for FlowPrior {
         let dim = self.dim();
         let mut noise = vec![0.0; count * dim];
         stream.fill_normal(0, 0, &mut noise);
-        let mut rows = Tensor::from_vec(noise, (count, dim), &Device::Cpu)?;
-        for layer in self.layers.iter().rev() {
-            rows = layer.generate(&rows)?;
+        if count == 0 {
+            return Ok(Vec::new());
         }
-        let white: Vec<f32> = rows.flatten_all()?.to_vec1()?;
+        let mut tape = self.tape();
+        let mut rows = self.upload(&mut tape, noise)?;
+        for layer in self.layers.iter().rev() {
+            rows = layer.generate(&mut tape, rows)?;
+        }
+        let white = tape.download(rows)?;
         crate::error::check_finite("draws of the prior", &white, "fit it again with a lower rate")?;
         Ok(self.base.colour(&white))
     }
@@ -306,13 +366,21 @@ impl Prior for FlowPrior {
         if thetas.is_empty() {
             return Ok(Vec::new());
         }
-        let white: Vec<f32> = self.white_log_density(&self.whitened(thetas)?)?.to_vec1()?;
+        let mut tape = self.tape();
+        let rows = self.upload(&mut tape, white(&self.base, thetas))?;
+        let found = self.white_log_density(&mut tape, rows)?;
+        let white = tape.download(found)?;
         Ok(white.into_iter().map(|value| f64::from(value) - self.base.log_volume()).collect())
     }
 
     fn state(&self) -> Result<PriorState> {
         let mut state = self.base.state()?;
-        state.extend(self.parameters.export()?);
+        let width = i64::try_from(self.hidden_width).unwrap_or(i64::MAX);
+        state.insert(HIDDEN_WIDTH.to_owned(), Tensor::integer(width));
+        for (number, layer) in self.layers.iter().enumerate() {
+            let values = self.parameters.values(layer.parameters())?;
+            state.insert(name(number), Tensor::new(vec![values.len()], values)?);
+        }
         Ok(state)
     }
 }

@@ -1,5 +1,7 @@
 //! Gaussian laws of θ: the standard one, and one with the mean and covariance of codes.
 
+use rayon::prelude::*;
+
 use super::{Codes, LOG_ROOT_TAU, Prior, PriorState, check_rows, log_standard};
 use crate::linalg::{Cholesky, Matrix};
 use crate::rng::Stream;
@@ -105,21 +107,15 @@ impl GaussianPrior {
     /// u = L⁻¹ (θ − m) of every row.
     pub(super) fn whiten(&self, thetas: &[f32]) -> Vec<f64> {
         let dim = self.mean.len();
-        let mut white = Vec::with_capacity(thetas.len());
-        for theta in thetas.chunks_exact(dim) {
-            let start = white.len();
-            for i in 0..dim {
-                let line = &self.factor[i * dim..][..dim];
-                let known: f64 = line
-                    .iter()
-                    .zip(&white[start..])
-                    .map(|(&l, u): (_, &f64)| f64::from(l) * u)
-                    .sum();
-                let rest = f64::from(theta[i]) - f64::from(self.mean[i]) - known;
+        let row = |theta: &[f32]| {
+            let mut white = Vec::with_capacity(dim);
+            for (i, line) in self.factor.chunks_exact(dim).enumerate() {
+                let rest = f64::from(theta[i]) - f64::from(self.mean[i]) - dot(line, &white);
                 white.push(rest / f64::from(line[i]));
             }
-        }
-        white
+            white
+        };
+        thetas.par_chunks_exact(dim).flat_map_iter(row).collect()
     }
 
     /// θ = m + L u of every row.
@@ -147,6 +143,20 @@ impl GaussianPrior {
     pub fn entropy(&self) -> f64 {
         self.mean.len() as f64 * (LOG_ROOT_TAU + 0.5) + self.log_volume()
     }
+}
+
+/// Σ l u over the numbers of the shorter list, in eight sums: one would wait for every addition.
+fn dot(line: &[f32], known: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (whole, rest) = known.as_chunks::<8>();
+    let (of_line, _) = line.as_chunks::<8>();
+    for (l, u) in of_line.iter().zip(whole) {
+        for lane in 0..8 {
+            sums[lane] += f64::from(l[lane]) * u[lane];
+        }
+    }
+    let after = line[known.len() - rest.len()..].iter().zip(rest);
+    sums.iter().sum::<f64>() + after.map(|(&l, u)| f64::from(l) * u).sum::<f64>()
 }
 
 /// A saved tensor and its shape.

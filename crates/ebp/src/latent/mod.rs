@@ -15,7 +15,6 @@
 //! can become infinitely sharp on the training sets.
 
 mod codes;
-mod coupling;
 mod flow;
 mod gaussian;
 mod kernel;

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::Result;
 use crate::point::{CpuBackend, CudaBackend, PointBackend, Precision};
+use crate::{Result, tape};
 
 /// A device, ready to compute. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Device {
-    backend: Arc<dyn PointBackend>,
-    gpu: Option<CudaBackend>,
-    cpu: CpuBackend,
+    device: tape::Device,
     name: String,
 }
 
@@ -23,12 +21,12 @@ impl Default for Device {
 impl Device {
     /// The CPU, which is always there.
     pub fn cpu() -> Self {
-        Self::cpu_with(CpuBackend::new())
+        Self { device: tape::Device::default(), name: "cpu".into() }
     }
 
     /// The CPU by a backend that was chosen, such as one of a given instruction set.
     pub fn cpu_with(backend: CpuBackend) -> Self {
-        Self { backend: Arc::new(backend), gpu: None, cpu: backend, name: "cpu".into() }
+        Self { device: tape::Device::Cpu(backend), ..Self::cpu() }
     }
 
     /// The GPU of that number, from 0.
@@ -39,7 +37,7 @@ impl Device {
     pub fn cuda(ordinal: usize, precision: Precision) -> Result<Self> {
         let gpu = CudaBackend::new(ordinal, precision)?;
         let name = format!("cuda:{ordinal} {} {}", gpu.describe()?.name, precision.name());
-        Ok(Self { backend: Arc::new(gpu.clone()), gpu: Some(gpu), cpu: CpuBackend::new(), name })
+        Ok(Self { device: tape::Device::Cuda(gpu), name })
     }
 
     /// The first GPU if it can be used, otherwise the CPU.
@@ -49,20 +47,20 @@ impl Device {
 
     /// The networks' operations on this device.
     pub fn backend(&self) -> Arc<dyn PointBackend> {
-        Arc::clone(&self.backend)
+        self.device.backend()
     }
 
-    /// Where tapes compute.
-    pub fn tape(&self) -> crate::tape::Device {
-        match &self.gpu {
-            Some(gpu) => crate::tape::Device::Cuda(gpu.clone()),
-            None => crate::tape::Device::Cpu(self.cpu),
-        }
+    /// Where steps and their parameters lie.
+    pub fn tape(&self) -> &tape::Device {
+        &self.device
     }
 
     /// The GPU, if it is one.
     pub fn gpu(&self) -> Option<&CudaBackend> {
-        self.gpu.as_ref()
+        match &self.device {
+            tape::Device::Cuda(gpu) => Some(gpu),
+            tape::Device::Cpu(_) => None,
+        }
     }
 
     /// Its name, for the files of runs and for tables.
@@ -76,7 +74,7 @@ impl Device {
     ///
     /// [`Error::Device`](crate::Error::Device) if a GPU fails.
     pub fn measure_peak_gflops(&self) -> Result<f64> {
-        match &self.gpu {
+        match self.gpu() {
             Some(gpu) => gpu.measure_peak_gflops(),
             None => Ok(CpuBackend::measure_peak_gflops()),
         }

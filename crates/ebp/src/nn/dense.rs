@@ -35,6 +35,14 @@ pub struct DenseConfig<'a> {
     pub output_scale: f32,
 }
 
+impl DenseConfig<'_> {
+    /// One linear map; with hidden widths, SiLU between.
+    pub fn linear(inputs: usize, outputs: usize, weights: Initialiser) -> Self {
+        let activation = Activation::Silu;
+        Self { inputs, hidden: &[], outputs, activation, weights, output_scale: 1.0 }
+    }
+}
+
 impl Dense {
     /// A stack called `name`.
     ///
@@ -66,6 +74,11 @@ impl Dense {
         Ok(Self { shape: Arc::new(shape), parameters })
     }
 
+    /// Its flat parameters.
+    pub fn parameters(&self) -> &Parameter {
+        &self.parameters
+    }
+
     /// y of every row.
     ///
     /// # Errors
@@ -81,5 +94,38 @@ impl Dense {
             offsets: Arc::new(SetOffsets::uniform(1, rows)?),
         };
         tape.point_values(&points)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+    use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet};
+
+    #[test]
+    fn a_layer_is_affine_in_its_rows() {
+        let mut builder = ParameterBuilder::new(1);
+        let config = DenseConfig::linear(2, 1, Initialiser::Constant(3.0));
+        let layer = Dense::new(&mut builder.group("model"), "layer", &config).unwrap();
+        let device = Device::default();
+        let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
+        let mut tape = device.tape();
+        tape.read(&set);
+        let rows = tape.upload(vec![1.0, 2.0, 0.0, -1.0], (2, 2)).unwrap();
+        let found = layer.forward(&mut tape, rows).unwrap();
+        assert_eq!(tape.download(found).unwrap(), [9.0, -3.0]);
+    }
+
+    #[test]
+    fn gradients_reach_every_layer() {
+        let mut builder = ParameterBuilder::new(1);
+        let config = DenseConfig { hidden: &[4], ..DenseConfig::linear(3, 2, Initialiser::He) };
+        let layers = Dense::new(&mut builder.group("model"), "layers", &config).unwrap();
+        let parameters = [("layers", *layers.parameters())];
+        crate::nn::module::differences::check(builder, &parameters, |tape| {
+            let rows = tape.normals((5, 3), Stream::new(2, "rows"))?;
+            layers.forward(tape, rows)
+        });
     }
 }

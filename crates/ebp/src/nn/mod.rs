@@ -20,6 +20,7 @@ mod host;
 mod initialise;
 mod linear;
 mod lstm;
+pub mod module;
 mod moving_average;
 mod noise;
 mod parameters;

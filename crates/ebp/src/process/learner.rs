@@ -1,9 +1,21 @@
 //! Processes that learn.
+//!
+//! A step reads a batch that depends on nothing but tasks and the step: a [`Preparer`] makes it, on
+//! any thread, while the step before computes.
+//!
+//! ```text
+//! tasks ── Preparer::prepare ── batch ── Learner::learn_prepared     on another thread, a step ahead
+//! tasks ───────────── Learner::learn                                 both at once
+//! ```
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 
 use super::{Process, Task};
-use crate::Result;
 use crate::nn::{Record, Step};
 use crate::tensor::Tensors;
+use crate::{Error, Result};
 
 /// A process that learns from tasks, one step at a time.
 pub trait Learner: Process {
@@ -11,17 +23,36 @@ pub trait Learner: Process {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a task does not fit,
-    /// [`Error::NonFinite`](crate::Error::NonFinite) or
-    /// [`Error::NonFiniteGradient`](crate::Error::NonFiniteGradient) if the step diverged.
+    /// [`Error::InvalidValue`] if a task does not fit, [`Error::NonFinite`] or
+    /// [`Error::NonFiniteGradient`] if the step diverged.
     fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record>;
+
+    /// Who makes batches ahead of their steps; `None` if a step must see its tasks.
+    fn preparation(&self) -> Option<Preparation> {
+        None
+    }
+
+    /// As [`learn`](Self::learn), from a batch that [`preparation`](Self::preparation) made for the
+    /// same step.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn`](Self::learn), and if the batch was made by another kind of learner.
+    fn learn_prepared(&mut self, batch: Prepared, _step: &Step) -> Result<Record> {
+        Err(Error::invalid("batch", "none, since this learner prepares none", format!("{batch:?}")))
+    }
+
+    /// Whether steps are taken on a GPU: more threads may then prepare.
+    fn learns_on_gpu(&self) -> bool {
+        false
+    }
 
     /// Predicts with averages of the parameters from now on, if the process keeps any; learning
     /// takes up the parameters themselves again.
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be exchanged.
+    /// [`Error::Tensor`] if a tensor cannot be exchanged.
     fn use_average(&mut self) -> Result<()> {
         Ok(())
     }
@@ -39,14 +70,76 @@ pub trait Learner: Process {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
+    /// [`Error::Tensor`] or [`Error::Device`] if numbers cannot be read.
     fn state(&self) -> Result<Tensors>;
 
     /// Takes back what [`state`](Self::state) gave: learning goes on bit for bit.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does
-    /// not fit or is not known.
+    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
     fn restore(&mut self, state: &Tensors) -> Result<()>;
+}
+
+/// Makes the batch of a step from its tasks: a pure function that no parameter of the process
+/// enters.
+pub trait Preparer: Send + Sync + 'static {
+    /// What a step reads.
+    type Batch: Send + 'static;
+
+    /// The batch of `step`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a task does not fit.
+    fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Self::Batch>;
+}
+
+/// A [`Preparer`] whose kind of batch only its learner knows.
+#[derive(Clone)]
+pub struct Preparation(Arc<Prepare>);
+
+type Prepare = dyn Fn(&[Task], &Step) -> Result<Prepared> + Send + Sync;
+
+impl fmt::Debug for Preparation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Preparation")
+    }
+}
+
+impl Preparation {
+    /// Forgets the kind of the batches.
+    pub fn new(preparer: impl Preparer) -> Self {
+        Self(Arc::new(move |tasks, step| Ok(Prepared(Box::new(preparer.prepare(tasks, step)?)))))
+    }
+
+    /// The batch of `step`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Preparer::prepare`].
+    pub fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Prepared> {
+        (self.0)(tasks, step)
+    }
+}
+
+/// A batch whose kind only its learner knows.
+pub struct Prepared(Box<dyn Any + Send>);
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a prepared batch")
+    }
+}
+
+impl Prepared {
+    /// The batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if it is of another kind.
+    pub fn take<B: 'static>(self) -> Result<B> {
+        let wrong = |_| Error::invalid("batch", std::any::type_name::<B>(), "another kind");
+        self.0.downcast().map(|batch| *batch).map_err(wrong)
+    }
 }

@@ -45,7 +45,7 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
-pub use learner::Learner;
+pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use picture::{LEVEL_CELL, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,

@@ -20,6 +20,10 @@ pub(super) enum Map {
     Tanh,
     /// x between two limits; where it was cut the derivative is 0
     Clamp(f32, f32),
+    /// log(1 + eˣ)
+    Softplus,
+    /// log x
+    Log,
 }
 
 impl Map {
@@ -32,6 +36,8 @@ impl Map {
             Self::Square => x * x,
             Self::Tanh => x.tanh(),
             Self::Clamp(low, high) => x.clamp(low, high),
+            Self::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+            Self::Log => x.ln(),
         }
     }
 
@@ -47,6 +53,8 @@ impl Map {
             Self::Square => 2.0 * x,
             Self::Tanh => 1.0 - x.tanh().powi(2),
             Self::Clamp(low, high) => f32::from(u8::from((low..=high).contains(&x))),
+            Self::Softplus => 1.0 / (1.0 + (-x).exp()),
+            Self::Log => 1.0 / x,
         }
     }
 
@@ -60,6 +68,8 @@ impl Map {
             Self::Square => (4, 0.0, 0.0),
             Self::Tanh => (5, 0.0, 0.0),
             Self::Clamp(low, high) => (6, low, high),
+            Self::Softplus => (7, 0.0, 0.0),
+            Self::Log => (8, 0.0, 0.0),
         }
     }
 }
@@ -242,6 +252,24 @@ impl Tape {
             return Err(Error::invalid("limits", "low at most high", found));
         }
         self.map(x, Map::Clamp(low, high))
+    }
+
+    /// log(1 + eˣ).
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn softplus(&mut self, x: Var) -> Result<Var> {
+        self.map(x, Map::Softplus)
+    }
+
+    /// log x.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn log(&mut self, x: Var) -> Result<Var> {
+        self.map(x, Map::Log)
     }
 
     /// left + right; the right operand may be one row, one column or one number for all.

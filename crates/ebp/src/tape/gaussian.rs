@@ -9,6 +9,9 @@ use crate::Result;
 use crate::point::cpu::vectorise::Vectoriser;
 use crate::rng::Stream;
 
+/// ½ log 2π.
+const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
+
 /// A diagonal Gaussian per row, on a tape.
 #[derive(Clone, Copy, Debug)]
 pub struct Gaussian {
@@ -136,6 +139,23 @@ impl Tape {
                 reversal.when(1, || draw_backward(reversal.device, [&log_std_dev, &noise, g]))?;
             Ok(vec![Some(g.clone()), of_scale])
         }))
+    }
+
+    /// log N(x; μ, σ²) of every coordinate, `[rows, k]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn log_density(&mut self, values: Var, law: Gaussian) -> Result<Var> {
+        self.check("values", values, self.shape(law.mean))?;
+        // z = (x − μ)/σ,   log N = −½ z² − log σ − ½ log 2π
+        let centred = self.subtract(values, law.mean)?;
+        let shrink = self.affine(law.log_std_dev, -1.0, 0.0)?;
+        let shrink = self.exp(shrink)?;
+        let standard = self.multiply(centred, shrink)?;
+        let squares = self.square(standard)?;
+        let terms = self.affine(squares, -0.5, -LOG_ROOT_TAU)?;
+        self.subtract(terms, law.log_std_dev)
     }
 
     /// KL(law ‖ prior) of every coordinate, `[rows, k]`.

@@ -139,6 +139,17 @@ impl Tape {
         self.constant(array, shape)
     }
 
+    /// A value whose gradient is asked for; see [`gradient`](Self::gradient).
+    ///
+    /// # Errors
+    ///
+    /// As [`constant`](Self::constant).
+    pub fn variable(&mut self, array: Array, shape: Shape) -> Result<Var> {
+        let var = self.constant(array, shape)?;
+        self.values[var.0 as usize].is_tracked = true;
+        Ok(var)
+    }
+
     /// A parameter of a bound set.
     ///
     /// # Errors
@@ -268,8 +279,31 @@ impl Tape {
             let expected = "a function of a trained parameter";
             return Err(Error::invalid("loss", expected, "a constant"));
         }
+        let gradients = self.reverse(loss)?;
+        let of_parameters = self.values.iter().zip(gradients);
+        let parts = of_parameters
+            .filter_map(|(value, gradient)| Some((value.parameter?, gradient?)))
+            .collect();
+        Ok(Gradients { parts, kept: self.kept })
+    }
+
+    /// ∂Σ`of`/∂`at`, where `at` is a [`variable`](Self::variable) and the sum is over all entries;
+    /// zeros if they do not depend on it. The tape ends here.
+    ///
+    /// # Errors
+    ///
+    /// What operations report on the way back.
+    pub fn gradient(mut self, of: Var, at: Var) -> Result<Array> {
+        let gradient = self.reverse(of)?.swap_remove(at.0 as usize);
+        let length = self.array(at).len();
+        gradient.map_or_else(|| self.device.zeros(length), Ok)
+    }
+
+    /// The gradient of the sum over all entries of `from`, per value.
+    fn reverse(&mut self, from: Var) -> Result<Vec<Option<Array>>> {
         let mut gradients: Vec<Option<Array>> = vec![None; self.values.len()];
-        gradients[loss.0 as usize] = Some(self.device.upload(vec![1.0])?);
+        let ones = vec![1.0; self.array(from).len()];
+        gradients[from.0 as usize] = Some(self.device.upload(ones)?);
         while let Some(operation) = self.operations.pop() {
             let outputs = operation.first_output..operation.first_output + operation.num_outputs;
             if gradients[outputs.clone()].iter().all(Option::is_none) {
@@ -291,11 +325,7 @@ impl Tape {
                 });
             }
         }
-        let of_parameters = self.values.iter().zip(gradients);
-        let parts = of_parameters
-            .filter_map(|(value, gradient)| Some((value.parameter?, gradient?)))
-            .collect();
-        Ok(Gradients { parts, kept: self.kept })
+        Ok(gradients)
     }
 
     /// Ends a tape that nothing is learned from, and hands over its new buffers.

@@ -8,8 +8,43 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::Step;
+use super::{Record, Step};
 use crate::Result;
+use crate::process::{Learner, Preparation, Prepared, Task};
+
+/// What a step of a [`Learner`] reads.
+#[derive(Debug)]
+pub(super) enum Lesson {
+    /// For those who must see the tasks.
+    Tasks(Vec<Task>),
+    /// A batch of them.
+    Batch(Prepared),
+}
+
+/// The step that a learner takes within a step of training, whose first stream drew the tasks.
+fn inner(step: &Step) -> Step {
+    Step { stream: step.stream.child(1), ..*step }
+}
+
+impl Lesson {
+    pub(super) fn new(
+        tasks: Vec<Task>,
+        preparation: Option<&Preparation>,
+        step: &Step,
+    ) -> Result<Self> {
+        match preparation {
+            Some(preparation) => Ok(Self::Batch(preparation.prepare(&tasks, &inner(step))?)),
+            None => Ok(Self::Tasks(tasks)),
+        }
+    }
+
+    pub(super) fn learn<L: Learner + ?Sized>(self, process: &mut L, step: &Step) -> Result<Record> {
+        match self {
+            Self::Tasks(tasks) => process.learn(&tasks, &inner(step)),
+            Self::Batch(batch) => process.learn_prepared(batch, &inner(step)),
+        }
+    }
+}
 
 /// Batches under way, the oldest first.
 pub(super) struct Ahead<T> {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::ahead::{Ahead, Lesson};
 use super::{Record, Step, Trainable};
 use crate::data::image::{Images, KnownPart};
-use crate::process::{Learner, Task, picture_task};
+use crate::process::{Learner, Preparation, Task, picture_task};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result};
@@ -92,9 +93,17 @@ impl PictureTaskConfig {
 /// A process and the pictures it learns from.
 #[derive(Debug)]
 pub struct Pictures<L: ?Sized = dyn Learner> {
+    tasks: Arc<Tasks>,
+    process: Box<L>,
+    ahead: Ahead<Lesson>,
+}
+
+/// Where tasks come from, and who makes batches of them.
+#[derive(Debug)]
+struct Tasks {
     images: Arc<Images>,
     config: PictureTaskConfig,
-    process: Box<L>,
+    preparation: Option<Preparation>,
 }
 
 impl<L: Learner + ?Sized> Pictures<L> {
@@ -106,7 +115,9 @@ impl<L: Learner + ?Sized> Pictures<L> {
         if images.is_empty() {
             return Err(Error::invalid("images", "at least one", 0));
         }
-        Ok(Self { images, config, process })
+        let preparation = process.preparation();
+        let ahead = Ahead::new(process.learns_on_gpu());
+        Ok(Self { process, tasks: Arc::new(Tasks { images, config, preparation }), ahead })
     }
 
     /// The process.
@@ -123,8 +134,14 @@ impl<L: Learner + ?Sized> Pictures<L> {
     pub fn into_process(self) -> Box<L> {
         self.process
     }
+}
 
-    fn tasks(&self, stream: Stream) -> Result<Vec<Task>> {
+impl Tasks {
+    fn lesson(&self, step: &Step) -> Result<Lesson> {
+        Lesson::new(self.draw(step.stream.child(0))?, self.preparation.as_ref(), step)
+    }
+
+    fn draw(&self, stream: Stream) -> Result<Vec<Task>> {
         (0..self.config.num_pictures as u64)
             .into_par_iter()
             .map(|number| self.task(stream.child(number)))
@@ -167,8 +184,16 @@ fn mirrored(set: &IndexedSet) -> Result<IndexedSet> {
 
 impl<L: Learner + ?Sized> Trainable for Pictures<L> {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let tasks = self.tasks(step.stream.child(0))?;
-        self.process.learn(&tasks, &Step { stream: step.stream.child(1), ..*step })
+        let lesson = match self.ahead.take(step) {
+            Some(lesson) => lesson?,
+            None => self.tasks.lesson(step)?,
+        };
+        lesson.learn(self.process.as_mut(), step)
+    }
+
+    fn foresee(&mut self, next: &Step) {
+        let (tasks, next) = (Arc::clone(&self.tasks), *next);
+        self.ahead.begin(next, move || tasks.lesson(&next));
     }
 
     fn state(&self) -> Result<Tensors> {

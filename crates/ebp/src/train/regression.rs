@@ -1,10 +1,13 @@
 //! Training of processes: tasks from built-in curves or from sets of one's own.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::ahead::{Ahead, Lesson};
 use super::{Record, Step, Trainable};
 use crate::data::CurveFamily;
-use crate::process::{Learner, Task};
+use crate::process::{Learner, Preparation, Task};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result};
@@ -60,8 +63,16 @@ pub enum TaskSource {
 #[derive(Debug)]
 pub struct Regression {
     process: Box<dyn Learner>,
+    tasks: Arc<Tasks>,
+    ahead: Ahead<Lesson>,
+}
+
+/// Where tasks come from, and who makes batches of them.
+#[derive(Debug)]
+struct Tasks {
     source: TaskSource,
     config: TaskConfig,
+    preparation: Option<Preparation>,
 }
 
 impl Regression {
@@ -78,7 +89,9 @@ impl Regression {
         {
             return Err(Error::invalid("sets", "at least one, none of them empty", sets.len()));
         }
-        Ok(Self { process, source, config })
+        let preparation = process.preparation();
+        let ahead = Ahead::new(process.learns_on_gpu());
+        Ok(Self { process, tasks: Arc::new(Tasks { source, config, preparation }), ahead })
     }
 
     /// The process.
@@ -95,8 +108,14 @@ impl Regression {
     pub fn into_process(self) -> Box<dyn Learner> {
         self.process
     }
+}
 
-    fn tasks(&self, stream: Stream) -> Result<Vec<Task>> {
+impl Tasks {
+    fn lesson(&self, step: &Step) -> Result<Lesson> {
+        Lesson::new(self.draw(step.stream.child(0))?, self.preparation.as_ref(), step)
+    }
+
+    fn draw(&self, stream: Stream) -> Result<Vec<Task>> {
         let TaskConfig { num_sets, set_size, min_context, max_context } = self.config;
         (0..num_sets as u64)
             .map(|number| {
@@ -127,8 +146,16 @@ fn part(sets: &[IndexedSet], size: usize, stream: Stream) -> IndexedSet {
 
 impl Trainable for Regression {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let tasks = self.tasks(step.stream.child(0))?;
-        self.process.learn(&tasks, &Step { stream: step.stream.child(1), ..*step })
+        let lesson = match self.ahead.take(step) {
+            Some(lesson) => lesson?,
+            None => self.tasks.lesson(step)?,
+        };
+        lesson.learn(self.process.as_mut(), step)
+    }
+
+    fn foresee(&mut self, next: &Step) {
+        let (tasks, next) = (Arc::clone(&self.tasks), *next);
+        self.ahead.begin(next, move || tasks.lesson(&next));
     }
 
     fn state(&self) -> Result<Tensors> {

@@ -1,5 +1,8 @@
 //! Training of set energies: sets of the plane drawn afresh, or parts of clouds of one's own.
 
+use std::sync::Arc;
+
+use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
 use crate::data::PlanarFamily;
 use crate::process::SetEnergyProcess;
@@ -49,9 +52,23 @@ impl SetSource {
 #[derive(Debug)]
 pub struct SetTraining {
     model: SetEnergyProcess,
+    sets: Arc<Drawing>,
+    ahead: Ahead<Vec<f32>>,
+}
+
+/// Where the sets of a step come from.
+#[derive(Debug)]
+struct Drawing {
     source: SetSource,
     num_sets: usize,
     set_size: usize,
+    dim: usize,
+}
+
+impl Drawing {
+    fn draw(&self, step: &Step) -> Vec<f32> {
+        self.source.draw(self.num_sets, self.set_size, self.dim, step.stream.child(0))
+    }
 }
 
 impl SetTraining {
@@ -86,7 +103,8 @@ impl SetTraining {
             }
             SetSource::Planar(_) => {}
         }
-        Ok(Self { model, source, num_sets, set_size })
+        let ahead = Ahead::new(model.learns_on_gpu());
+        Ok(Self { model, sets: Arc::new(Drawing { source, num_sets, set_size, dim }), ahead })
     }
 
     /// The model.
@@ -102,9 +120,17 @@ impl SetTraining {
 
 impl Trainable for SetTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let dim = self.model.config().element_dim;
-        let sets = self.source.draw(self.num_sets, self.set_size, dim, step.stream.child(0));
-        self.model.learn(&sets, self.set_size, &Step { stream: step.stream.child(1), ..*step })
+        let sets = match self.ahead.take(step) {
+            Some(sets) => sets?,
+            None => self.sets.draw(step),
+        };
+        let inner = Step { stream: step.stream.child(1), ..*step };
+        self.model.learn(sets, self.sets.set_size, &inner)
+    }
+
+    fn foresee(&mut self, next: &Step) {
+        let (sets, next) = (Arc::clone(&self.sets), *next);
+        self.ahead.begin(next, move || Ok(sets.draw(&next)));
     }
 
     fn state(&self) -> Result<Tensors> {

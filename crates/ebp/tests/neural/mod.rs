@@ -1,16 +1,16 @@
 //! All trained processes behind one interface, and sets to train them on.
 
 use std::f64::consts::TAU;
-use std::sync::Arc;
 
 use ebp::IndexedSet;
-use ebp::nn::{AdamConfig, Record, Step};
-use ebp::point::{Activation, CpuBackend};
+use ebp::nn::{Record, Step};
+use ebp::point::Activation;
 use ebp::process::neural::{
     AttentionConfig, Deterministic, LatentConfig, NetworkConfig, NeuralProcess, NeuralProcessConfig,
 };
 use ebp::process::{Learner, Task, VariationalImplicitProcess, VariationalImplicitProcessConfig};
 use ebp::rng::Stream;
+use ebp::tape::{AdamConfig, Device};
 
 /// The sizes of a test.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ fn latent(sizes: Sizes) -> LatentConfig {
 const RATE: f64 = 1e-2;
 
 fn process(config: NeuralProcessConfig, seed: u64) -> Box<dyn Learner> {
-    Box::new(NeuralProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+    Box::new(NeuralProcess::new(config, seed, &Device::default()).unwrap())
 }
 
 pub(crate) fn conditional(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
@@ -78,7 +78,7 @@ pub(crate) fn implicit(sizes: Sizes, seed: u64) -> Box<dyn Learner> {
         adam: AdamConfig::default(),
         ..VariationalImplicitProcessConfig::default()
     };
-    Box::new(VariationalImplicitProcess::new(config, seed, Arc::new(CpuBackend::new())).unwrap())
+    Box::new(VariationalImplicitProcess::new(config, seed, &Device::default()).unwrap())
 }
 
 /// Every process in every variant.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ebp::point::{ContextAt, MlpConfig, MlpShape};
 use ebp::rng::Stream;
-use ebp::tape::{AttentionSets, Gaussian, Operators, Shape, Var};
+use ebp::tape::{AttentionSets, Gaussian, Operators, Order, Shape, Var};
 
 use super::{Case, Input, Outputs, fixed, random, scaled, widen};
 
@@ -12,6 +12,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for shape in [(1, 1), (3, 5), (9, 17)] {
         cases.extend([draw(shape), kl(shape), lstm_cell(shape), normalise_columns(shape)]);
+        cases.extend([log_density(shape), arrange(shape)]);
     }
     for shape in [(1, 2), (4, 7), (70, 33)] {
         cases.extend([log_mass(shape), softmax(shape)]);
@@ -47,6 +48,40 @@ fn draw(shape: Shape) -> Case {
             let noise = |i: usize| f64::from(stream.normal(0, i as u64));
             let entry = |i: usize| inputs[0][i] + inputs[1][i].exp() * noise(i);
             vec![(0..inputs[0].len()).map(entry).collect()]
+        },
+    )
+}
+
+/// −½ ((x − μ)/σ)² − log σ − ½ log 2π
+fn log_density(shape: Shape) -> Case {
+    Case::new(
+        format!("log_density {shape:?}"),
+        vec![random("mean", shape), scaled("log_std_dev", shape, 0.5), random("values", shape)],
+        |tape, vars| Ok(tape.log_density(vars[2], gaussian(vars))?.into()),
+        |inputs| {
+            let entry = |i: usize| {
+                let z = (inputs[2][i] - inputs[0][i]) / inputs[1][i].exp();
+                -0.5 * (z * z + std::f64::consts::TAU.ln()) - inputs[1][i]
+            };
+            vec![(0..inputs[0].len()).map(entry).collect()]
+        },
+    )
+}
+
+/// Columns from right to left, the last two exchanged.
+fn arrange(shape: Shape) -> Case {
+    let mut from: Vec<usize> = (0..shape.1).rev().collect();
+    if let [.., a, b] = &mut from[..] {
+        std::mem::swap(a, b);
+    }
+    let order = Arc::new(Order::new(&from).unwrap());
+    Case::new(
+        format!("arrange {shape:?}"),
+        vec![random("x", shape)],
+        move |tape, vars| Ok(tape.arrange(vars[0], &order)?.into()),
+        move |inputs| {
+            let rows = inputs[0].chunks(shape.1);
+            vec![rows.flat_map(|row| from.iter().map(|&j| row[j]).collect::<Vec<_>>()).collect()]
         },
     )
 }

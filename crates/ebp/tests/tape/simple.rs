@@ -53,6 +53,16 @@ fn maps(shape: Shape) -> Vec<Case> {
         map("relu", shape, Tape::relu, |x| x.max(0.0)),
         map("square", shape, Tape::square, |x| x * x),
         map("tanh", shape, Tape::tanh, f64::tanh),
+        map("softplus", shape, Tape::softplus, |x| x.exp().ln_1p()),
+        map(
+            "log of exp",
+            shape,
+            |tape, x| {
+                let y = tape.exp(x)?;
+                tape.log(y)
+            },
+            |x| x,
+        ),
         map("clamp", shape, |tape, x| tape.clamp(x, -0.5, 0.75), |x| x.clamp(-0.5, 0.75)),
         Case::new(
             format!("scale_from {shape:?}"),

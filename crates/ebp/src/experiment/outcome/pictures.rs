@@ -44,7 +44,7 @@ impl Jury {
         let whole = ClassifierConfig::default();
         let top = ClassifierConfig { part: Some(KnownPart::TopHalf), ..whole.clone() };
         let train = |config: &ClassifierConfig, seed| {
-            Classifier::train(&data.training, labels, config, seed, device.backend())
+            Classifier::train(&data.training, labels, config, seed, device.tape())
         };
         let whole = train(&whole, WHOLE_SEED)?;
         let accuracy = whole.accuracy(&data.test, test_labels)?;

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor, Var};
 use rayon::prelude::*;
 
 use crate::data::image::{Images, KnownPart};
-use crate::nn::{
-    Adam, AdamConfig, Parameters, PointModule, Step, TensorBatch, categorical_log_mass,
-};
-use crate::point::{Activation, MlpConfig, MlpShape, PointBackend, PointBatch, PointMlp};
+use crate::nn::Step;
+use crate::nn::module::{Network, Sets};
+use crate::point::{Activation, MlpConfig};
 use crate::rng::Stream;
+use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, Tape, Var, softmax_rows};
 use crate::{Error, Result, SetOffsets};
 
 /// How a [`Classifier`] is trained.
@@ -44,8 +43,8 @@ impl Default for ClassifierConfig {
 /// A network from all pixels to classes.
 #[derive(Debug)]
 pub struct Classifier {
-    module: PointModule,
-    variable: Var,
+    network: Network,
+    parameters: ParameterSet,
 }
 
 impl Classifier {
@@ -59,14 +58,14 @@ impl Classifier {
         labels: &[u32],
         config: &ClassifierConfig,
         seed: u64,
-        backend: Arc<dyn PointBackend>,
+        device: &Device,
     ) -> Result<Self> {
         if images.is_empty() || images.len() != labels.len() {
             let expected = format!("one per picture, {} in all", images.len());
             return Err(Error::invalid("labels", expected, labels.len()));
         }
         let num_classes = labels.iter().max().map_or(1, |largest| *largest as usize + 1);
-        let shape = MlpShape::new(MlpConfig {
+        let config_of_network = MlpConfig {
             value_dim: images.width * images.height * images.channels,
             location_dim: 0,
             context_dim: 0,
@@ -74,29 +73,27 @@ impl Classifier {
             output_dim: num_classes,
             activation: Activation::Relu,
             ..MlpConfig::default()
-        })?;
-        let parameters = Parameters::new(seed);
-        let variable = parameters.point_mlp("classifier", &shape)?;
-        let module = PointModule::new(shape, backend);
-        let mut adam = Adam::new(&parameters, AdamConfig::default())?;
-        let classifier = Self { module, variable };
+        };
+        let mut builder = ParameterBuilder::new(seed);
+        let network = Network::new(&mut builder.group("classifier"), "network", config_of_network)?;
+        let parameters = ParameterSet::new(builder, device, AdamConfig::default(), None)?;
+        let mut classifier = Self { network, parameters };
         for number in 0..config.num_steps {
             let stream = Stream::new(seed, "classifier").child(number);
             let step =
                 Step { number, num_steps: config.num_steps, stream, learning_rate_factor: 1.0 };
-            let loss = classifier.loss(images, labels, config, &step)?;
-            adam.step(&loss.backward()?, step.learning_rate(config.learning_rate))?;
+            classifier.learn(images, labels, config, &step)?;
         }
         Ok(classifier)
     }
 
-    fn loss(
-        &self,
+    fn learn(
+        &mut self,
         images: &Images,
         labels: &[u32],
         config: &ClassifierConfig,
         step: &Step,
-    ) -> Result<Tensor> {
+    ) -> Result<()> {
         let mut uniforms = vec![0.0; config.batch];
         step.stream.fill_uniform(0, 0, &mut uniforms);
         let count = images.len();
@@ -113,16 +110,25 @@ impl Classifier {
                 seen(images, index, config.part, stream)
             })
             .collect();
-        let offsets = SetOffsets::uniform(1, config.batch)?;
-        let width = pixels.len() / config.batch;
-        let values = self.module.values(&TensorBatch {
-            elements: &Tensor::from_vec(pixels, (config.batch, width), &Device::Cpu)?,
-            context: None,
-            parameters: self.variable.as_tensor(),
-            offsets: &offsets,
-        })?;
         let classes: Vec<u32> = chosen.iter().map(|&index| labels[index]).collect();
-        Ok(categorical_log_mass(&values, &classes)?.mean_all()?.neg()?)
+        let mut tape = self.parameters.device().tape();
+        tape.train(&self.parameters);
+        let potentials = self.potentials(&mut tape, pixels)?;
+        let log_mass = tape.log_mass(potentials, &Arc::new(classes))?;
+        let mean = tape.mean(log_mass)?;
+        let loss = tape.affine(mean, -1.0, 0.0)?;
+        let rate = step.learning_rate(config.learning_rate);
+        self.parameters.step(&tape.backward(loss)?, rate)?;
+        Ok(())
+    }
+
+    /// One number per class for every picture.
+    fn potentials(&self, tape: &mut Tape, pixels: Vec<f32>) -> Result<Var> {
+        let width = self.network.shape().element_dim();
+        let count = pixels.len() / width;
+        let elements = tape.upload(pixels, (count, width))?;
+        let offsets = &Arc::new(SetOffsets::uniform(1, count)?);
+        self.network.values(tape, Sets { elements, context: None, offsets })
     }
 
     /// The class of each picture of grey values on [0, 1], `[count, pixels]`, and how sure it is.
@@ -131,17 +137,15 @@ impl Classifier {
     ///
     /// [`Error::WrongLength`] if the pictures have another size.
     pub fn classify(&self, pixels: &[f32]) -> Result<Vec<(u32, f32)>> {
-        let shape = self.module.shape();
-        let count = pixels.len() / shape.element_dim();
-        if count == 0 {
+        if pixels.is_empty() {
             return Ok(Vec::new());
         }
-        let mlp = PointMlp::new(shape.clone(), self.variable.as_tensor().to_vec1::<f32>()?)?;
-        let offsets = SetOffsets::uniform(1, count)?;
-        let batch = PointBatch { elements: pixels, offsets: &offsets, context: &[] };
-        let mut values = self.module.backend().values(&mlp, &batch)?;
-        let num_classes = shape.config().output_dim;
-        crate::nn::softmax_rows(&mut values, num_classes);
+        let num_classes = self.network.shape().config().output_dim;
+        let mut tape = self.parameters.device().tape();
+        tape.read(&self.parameters);
+        let potentials = self.potentials(&mut tape, pixels.to_vec())?;
+        let mut values = tape.download(potentials)?;
+        softmax_rows(&mut values, num_classes);
         let largest = |shares: &[f32]| {
             let best = (0_u32..).zip(shares).max_by(|a, b| a.1.total_cmp(b.1));
             best.map_or((0, 0.0), |(class, share)| (class, *share))

@@ -53,7 +53,7 @@ impl Trained {
         }
         let space = Space::regression(location_dim, value_dim, scales.value_domain);
         let config = settings.model.clone();
-        let process = EnergyBasedProcess::new(config, space, settings.seed, &device.tape())?;
+        let process = EnergyBasedProcess::new(config, space, settings.seed, device.tape())?;
         Ok(Self::EnergyBased(Box::new(process)))
     }
 

@@ -74,7 +74,7 @@ pub(super) fn build(
 ) -> Result<Option<Box<dyn Learner>>> {
     let neural = |kind: NeuralProcessConfig| -> Result<Option<Box<dyn Learner>>> {
         let config = settings.neural.config(kind, location_dim, value_dim);
-        Ok(Some(Box::new(NeuralProcess::new(config, settings.seed, device.backend())?)))
+        Ok(Some(Box::new(NeuralProcess::new(config, settings.seed, device.tape())?)))
     };
     let exact = &settings.exact;
     let kernel = || Ok::<_, Error>(Box::new(Rbf::new(exact.signal_variance, exact.length_scale)?));
@@ -96,8 +96,7 @@ pub(super) fn build(
                 learning_rate: implicit.learning_rate,
                 ..VariationalImplicitProcessConfig::default()
             };
-            let backend = device.backend();
-            Some(Box::new(VariationalImplicitProcess::new(config, settings.seed, backend)?))
+            Some(Box::new(VariationalImplicitProcess::new(config, settings.seed, device.tape())?))
         }
         CurveProcess::Gp => {
             Some(Box::new(Fitted { process: GaussianProcess::new(kernel()?, &config)?, fit }))

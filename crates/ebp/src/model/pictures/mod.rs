@@ -99,7 +99,7 @@ impl Trained {
         let (seed, backend) = (settings.seed, device.backend());
         let space = Space::picture(Grid::new(size.width, size.height)?, size.channels);
         let energy_based = |config: EnergyBasedConfig| -> Result<Self> {
-            let process = EnergyBasedProcess::new(config, space, seed, &device.tape())?;
+            let process = EnergyBasedProcess::new(config, space, seed, device.tape())?;
             Ok(Self::EnergyBased(Box::new(process)))
         };
         let element = |estimator: Estimator| {
@@ -114,7 +114,7 @@ impl Trained {
             PictureProcessName::Anp => NeuralProcessConfig::attentive(),
         };
         let config = settings.neural.config(kind, 2, size.channels);
-        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, backend)?)))
+        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, device.tape())?)))
     }
 
     fn into_process(self) -> Box<dyn PictureProcess> {

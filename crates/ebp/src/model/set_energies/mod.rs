@@ -29,7 +29,7 @@ pub struct SetEnergyModel {
 
 fn build(settings: &SetEnergySettings, dim: usize, device: &Device) -> Result<SetEnergyProcess> {
     let config = SetEnergyConfig { element_dim: dim, ..settings.model.clone() };
-    SetEnergyProcess::new(config, settings.seed, &device.backend())
+    SetEnergyProcess::new(config, settings.seed, device.tape())
 }
 
 /// Trains the process that the settings describe.
@@ -44,9 +44,9 @@ pub(super) fn learn(
     let refining = settings.evaluation.num_refining;
     let look = move |training: &mut SetTraining, step: &Step| {
         let model = training.model_mut();
-        model.use_average()?;
+        model.use_average();
         let drawn = model.sample(QUICK_SETS, size, refining, step.stream.child(7));
-        model.use_parameters()?;
+        model.use_parameters();
         let found = compare_sets(&drawn?, &data.held_out(QUICK_SETS), size, data.dim)?;
         Ok(vec![
             ("accuracy".to_owned(), found.one_nn_accuracy.value),
@@ -86,7 +86,7 @@ impl SetEnergyModel {
         let dim = dim.map_or(2, |dim| *dim as usize);
         let mut process = build(settings, dim, device)?;
         process.restore(&checkpoint.model_state()?)?;
-        process.use_average()?;
+        process.use_average();
         Ok(Self { settings: settings.clone(), process })
     }
 

@@ -20,16 +20,19 @@ mod regression;
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor, Var};
+use rayon::prelude::*;
 
 use self::predictive::ImplicitPredictive;
 use self::regression::{Features, MarginalGradient, Posterior};
-use super::neural::{Trained, host_numbers, host_tensor};
 use super::task::{check_dimensions, check_tasks};
-use super::{ExactProcess, Learner, Predictive, Process, Task};
-use crate::nn::{AdamConfig, Initialiser, Parameters, PointModule, Record, Step, TensorBatch};
-use crate::point::{Activation, MlpConfig, MlpShape, PointBackend};
+use super::{ExactProcess, Learner, Predictive, Preparation, Prepared, Preparer, Process, Task};
+use crate::nn::{Initialiser, Record, Step};
+use crate::point::{Activation, MlpConfig, MlpShape};
 use crate::rng::Stream;
+use crate::tape::{
+    AdamConfig, Device, Gaussian, Group, Parameter, ParameterBuilder, ParameterSet, Points, Tape,
+    Var, check_taken,
+};
 use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result, SetOffsets};
 
@@ -106,16 +109,14 @@ const INPUT_GAIN: f32 = 2.0;
 /// A Gaussian process whose mean and covariance are those of a Bayesian network.
 ///
 /// ```
-/// use std::sync::Arc;
-///
 /// use ebp::IndexedSet;
-/// use ebp::point::CpuBackend;
 /// use ebp::process::{
 ///     ExactProcess, Process, VariationalImplicitProcess, VariationalImplicitProcessConfig,
 /// };
+/// use ebp::tape::Device;
 ///
 /// let config = VariationalImplicitProcessConfig::default();
-/// let process = VariationalImplicitProcess::new(config, 7, Arc::new(CpuBackend::new()))?;
+/// let process = VariationalImplicitProcess::new(config, 7, &Device::default())?;
 /// let known = IndexedSet::new(1, 1, vec![0.0, 1.0], vec![0.5, -0.5])?;
 /// let next = IndexedSet::new(1, 1, vec![2.0], vec![0.1])?;
 /// let both = IndexedSet::new(1, 1, vec![0.0, 1.0, 2.0], vec![0.5, -0.5, 0.1])?;
@@ -128,14 +129,14 @@ const INPUT_GAIN: f32 = 2.0;
 #[derive(Debug)]
 pub struct VariationalImplicitProcess {
     config: VariationalImplicitProcessConfig,
-    module: PointModule,
+    shape: Arc<MlpShape>,
     /// μ_w, `[num_parameters]`.
-    weight_mean: Var,
+    weight_mean: Parameter,
     /// log σ_w, `[num_parameters]`.
-    weight_log_std_dev: Var,
+    weight_log_std_dev: Parameter,
     /// log(σ − least σ), `[1]`.
-    noise: Var,
-    trained: Trained,
+    noise: Parameter,
+    parameters: ParameterSet,
     predictive_stream: Stream,
 }
 
@@ -148,7 +149,7 @@ impl VariationalImplicitProcess {
     pub fn new(
         config: VariationalImplicitProcessConfig,
         seed: u64,
-        backend: Arc<dyn PointBackend>,
+        device: &Device,
     ) -> Result<Self> {
         config.check()?;
         // A function of the location alone: the location is what the primitive calls value.
@@ -161,30 +162,21 @@ impl VariationalImplicitProcess {
             activation: config.activation,
             ..MlpConfig::default()
         })?;
-        let parameters = Parameters::new(seed);
-        let weight_mean = parameters.point_mlp("weight_mean", &shape)?;
-        let weight_log_std_dev = parameters.trained(
-            "weight_log_std_dev",
-            &[shape.num_parameters()],
-            Initialiser::Zeros,
-        )?;
-        initialise(
-            &shape,
-            &weight_mean,
-            &weight_log_std_dev,
-            &config,
-            Stream::new(seed, "biases"),
-        )?;
+        let mut builder = ParameterBuilder::new(seed);
+        let mut group = builder.group("model");
+        let weight_mean = group.point_mlp("weight_mean", &shape)?;
+        let dims = [shape.num_parameters()];
+        let weight_log_std_dev = group.trained("weight_log_std_dev", &dims, Initialiser::Zeros)?;
+        initialise(&shape, &mut group, [&weight_mean, &weight_log_std_dev], &config);
         let start = (config.initial_noise_std_dev - config.min_noise_std_dev).ln();
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
-        let noise = parameters.trained("noise", &[1], Initialiser::Constant(start as f32))?;
-        let trained = Trained::new(parameters, config.adam)?;
+        let noise = group.trained("noise", &[1], Initialiser::Constant(start as f32))?;
         Ok(Self {
-            module: PointModule::new(shape, backend),
+            shape: Arc::new(shape),
             weight_mean,
             weight_log_std_dev,
             noise,
-            trained,
+            parameters: ParameterSet::new(builder, device, config.adam, None)?,
             predictive_stream: Stream::new(seed, "predictive"),
             config,
         })
@@ -194,36 +186,51 @@ impl VariationalImplicitProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] if the parameter cannot be read.
+    /// [`Error::Device`] if the parameter cannot be read.
     pub fn noise_std_dev(&self) -> Result<f64> {
-        Ok(self.config.min_noise_std_dev + host_numbers(&self.noise)?[0].exp())
+        let found = f64::from(self.parameters.values(&self.noise)?[0]);
+        Ok(self.config.min_noise_std_dev + found.exp())
     }
 
-    /// S functions at `locations` `[total, d_t]`, each `[total, d_x]`, with weights from `stream`.
+    /// S functions at `locations` `[total, d_t]`, side by side, `[total, S · d_x]`, with weights
+    /// from `stream`.
     fn functions(
         &self,
-        locations: &[f64],
-        offsets: &SetOffsets,
+        tape: &mut Tape,
+        locations: Vec<f32>,
+        offsets: &Arc<SetOffsets>,
         stream: Stream,
-    ) -> Result<Vec<Tensor>> {
-        let elements = host_tensor(locations, self.config.location_dim)?;
-        let weight_std_dev = self.weight_log_std_dev.exp()?;
-        let mut noise = vec![0.0; self.module.shape().num_parameters()];
-        (0_u64..)
-            .take(self.config.num_functions)
-            .map(|number| {
-                stream.child(number).fill_normal(0, 0, &mut noise);
-                let noise = Tensor::from_slice(&noise, noise.len(), &Device::Cpu)?;
-                // w_s = μ_w + σ_w ε_s
-                let parameters = (self.weight_mean.as_tensor() + (&weight_std_dev * noise)?)?;
-                self.module.values(&TensorBatch {
-                    elements: &elements,
-                    context: None,
-                    parameters: &parameters,
-                    offsets,
-                })
+    ) -> Result<Var> {
+        let shape = (offsets.num_elements(), self.config.location_dim);
+        let elements = tape.upload(locations, shape)?;
+        let law = Gaussian {
+            mean: tape.parameter(&self.weight_mean)?,
+            log_std_dev: tape.parameter(&self.weight_log_std_dev)?,
+        };
+        let mut function = |number| {
+            // w_s = μ_w + σ_w ε_s
+            let parameters = tape.draw(law, stream.child(number))?;
+            tape.point_values(&Points {
+                shape: Arc::clone(&self.shape),
+                parameters,
+                elements,
+                context: None,
+                offsets: Arc::clone(offsets),
             })
-            .collect()
+        };
+        let numbers = (0_u64..).take(self.config.num_functions);
+        let functions = numbers.map(&mut function).collect::<Result<Vec<_>>>()?;
+        tape.concat(&functions)
+    }
+
+    /// Rows `[total, S · d_x]` as one list of d_x numbers per row for each function.
+    fn by_function(&self, rows: &[f32]) -> Vec<Vec<f64>> {
+        let dim = self.config.value_dim;
+        let part = |number: usize| {
+            let chunks = rows.chunks_exact(self.config.num_functions * dim);
+            chunks.flat_map(|row| &row[number * dim..][..dim]).map(|&x| f64::from(x)).collect()
+        };
+        (0..self.config.num_functions).map(part).collect()
     }
 
     /// The functions of predictions, at `locations`; none of them has rows where there are none.
@@ -232,9 +239,12 @@ impl VariationalImplicitProcess {
         if total == 0 {
             return Ok(Features::new(&vec![&[][..]; self.config.num_functions]));
         }
-        let offsets = SetOffsets::uniform(1, total)?;
-        let functions = self.functions(locations, &offsets, self.predictive_stream)?;
-        let host = functions.iter().map(host_numbers).collect::<Result<Vec<_>>>()?;
+        let offsets = Arc::new(SetOffsets::uniform(1, total)?);
+        let mut tape = self.parameters.device().tape();
+        tape.read(&self.parameters);
+        let locations = rounded(locations).collect();
+        let rows = self.functions(&mut tape, locations, &offsets, self.predictive_stream)?;
+        let host = self.by_function(&tape.download(rows)?);
         Ok(Features::new(&host.iter().map(Vec::as_slice).collect::<Vec<_>>()))
     }
 
@@ -255,57 +265,132 @@ impl Process for VariationalImplicitProcess {
     }
 }
 
-impl Learner for VariationalImplicitProcess {
-    /// One step up the log marginal likelihood of context and target together, which are one set
-    /// here. Functions come from the step's stream.
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        check_tasks(tasks, self.config.location_dim, self.config.value_dim)?;
-        let sets = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
-        let offsets = SetOffsets::from_sizes(sets.iter().map(IndexedSet::len))?;
-        let locations: Vec<f64> = sets.iter().flat_map(IndexedSet::locations).copied().collect();
-        let functions = self.functions(&locations, &offsets, step.stream)?;
-        let host = functions.iter().map(host_numbers).collect::<Result<Vec<_>>>()?;
+/// What a step reads: context and target of each task are one set here.
+#[derive(Debug)]
+struct Batch {
+    sets: Vec<IndexedSet>,
+    /// Of all sets.
+    locations: Vec<f32>,
+    offsets: Arc<SetOffsets>,
+}
 
+/// Makes [`Batch`]es.
+struct BatchMaker {
+    location_dim: usize,
+    value_dim: usize,
+}
+
+impl Preparer for BatchMaker {
+    type Batch = Batch;
+
+    fn prepare(&self, tasks: &[Task], _step: &Step) -> Result<Batch> {
+        check_tasks(tasks, self.location_dim, self.value_dim)?;
+        let sets = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
+        let offsets = Arc::new(SetOffsets::from_sizes(sets.iter().map(IndexedSet::len))?);
+        let locations = sets.iter().flat_map(|set| rounded(set.locations())).collect();
+        Ok(Batch { sets, locations, offsets })
+    }
+}
+
+/// Networks compute in f32.
+#[expect(clippy::cast_possible_truncation, reason = "that is what it is for")]
+fn rounded(numbers: &[f64]) -> impl Iterator<Item = f32> + '_ {
+    numbers.iter().map(|&x| x as f32)
+}
+
+/// What a batch's functions are worth, and the slope of that in each of them.
+struct Slopes {
+    log_marginal: f64,
+    log_std_dev: f64,
+    /// `[total, S · d_x]`.
+    functions: Vec<f64>,
+}
+
+impl VariationalImplicitProcess {
+    fn preparer(&self) -> BatchMaker {
+        BatchMaker { location_dim: self.config.location_dim, value_dim: self.config.value_dim }
+    }
+
+    /// One step up the log marginal likelihood of context and target together. Functions come from
+    /// the step's stream.
+    fn learn_from(&mut self, batch: Batch, step: &Step) -> Result<Record> {
+        let Batch { sets, locations, offsets } = batch;
         let std_dev = self.noise_std_dev()?;
+        let mut tape = self.parameters.device().tape();
+        tape.train(&self.parameters);
+        let functions = self.functions(&mut tape, locations, &offsets, step.stream)?;
+        let slopes = self.slopes(&sets, &tape.download(functions)?, std_dev);
         let scale = -1.0 / offsets.num_elements() as f64;
-        let mut cotangents = vec![Vec::with_capacity(host[0].len()); host.len()];
-        let (mut log_marginal, mut noise_slope) = (0.0, 0.0);
-        for (number, set) in sets.iter().enumerate() {
-            let range = offsets.range(number);
-            let rows = range.start * self.config.value_dim..range.end * self.config.value_dim;
-            let parts: Vec<&[f64]> = host.iter().map(|function| &function[rows.clone()]).collect();
-            let features = Features::new(&parts);
-            let variance = std_dev * std_dev;
-            let posterior = Posterior::new(&features, set.values(), variance);
-            let gradient = MarginalGradient::new(&features, set.values(), variance, &posterior);
-            log_marginal += posterior.log_marginal;
-            noise_slope += gradient.log_std_dev;
-            for (cotangent, part) in cotangents.iter_mut().zip(&gradient.functions) {
-                cotangent.extend(part.iter().map(|slope| scale * slope));
-            }
-        }
         // d log σ / d(noise) = (σ − least σ)/σ
-        let noise_slope = scale * noise_slope * (std_dev - self.config.min_noise_std_dev) / std_dev;
-        // Linear in the functions and the noise, with the gradient of the loss as slope: what
-        // candle carries back from here is the gradient of the loss.
-        let mut surrogate = (self.noise.as_tensor() * noise_slope)?.sum_all()?;
-        for (function, cotangent) in functions.iter().zip(&cotangents) {
-            let cotangent = host_tensor(cotangent, self.config.value_dim)?;
-            surrogate = (surrogate + (function * cotangent)?.sum_all()?)?;
-        }
+        let share = (std_dev - self.config.min_noise_std_dev) / std_dev;
+        // Linear in the functions and the noise, with the gradient of the loss as slope: what the
+        // tape carries back from here is the gradient of the loss.
+        let noise = tape.parameter(&self.noise)?;
+        let noise = tape.affine(noise, scale * slopes.log_std_dev * share, 0.0)?;
+        let slopes_of_functions = rounded(&slopes.functions).collect();
+        let slopes_of_functions = tape.upload(slopes_of_functions, tape.shape(functions))?;
+        let weighted = tape.multiply(functions, slopes_of_functions)?;
+        let weighted = tape.sum(weighted)?;
+        let weighted = tape.affine(weighted, scale, 0.0)?;
+        let surrogate = tape.add(weighted, noise)?;
         let rate = step.learning_rate(self.config.learning_rate);
-        Ok(vec![
-            ("loss", scale * log_marginal),
-            ("gradient_norm", self.trained.descend(&surrogate, rate)?),
-        ])
+        let update = self.parameters.step(&tape.backward(surrogate)?, rate)?;
+        Ok(vec![("loss", scale * slopes.log_marginal), ("gradient_norm", update.gradient_norm)])
+    }
+
+    fn slopes(&self, sets: &[IndexedSet], rows: &[f32], std_dev: f64) -> Slopes {
+        let (dim, count) = (self.config.value_dim, self.config.num_functions);
+        let variance = std_dev * std_dev;
+        let mut starts = vec![0];
+        starts.extend(sets.iter().scan(0, |end, set| {
+            *end += set.len();
+            Some(*end)
+        }));
+        let of_set = |number: usize| {
+            let part = &rows[starts[number] * count * dim..starts[number + 1] * count * dim];
+            let host = self.by_function(part);
+            let features = Features::new(&host.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let values = sets[number].values();
+            let posterior = Posterior::new(&features, values, variance);
+            let gradient = MarginalGradient::new(&features, values, variance, &posterior);
+            // Back to rows of all functions.
+            let slopes = (0..sets[number].len()).flat_map(|row| {
+                let of_function = |f: &Vec<f64>| f[row * dim..(row + 1) * dim].to_vec();
+                gradient.functions.iter().flat_map(of_function).collect::<Vec<_>>()
+            });
+            (posterior.log_marginal, gradient.log_std_dev, slopes.collect::<Vec<f64>>())
+        };
+        let all: Vec<_> = (0..sets.len()).into_par_iter().map(of_set).collect();
+        Slopes {
+            log_marginal: all.iter().map(|set| set.0).sum(),
+            log_std_dev: all.iter().map(|set| set.1).sum(),
+            functions: all.into_iter().flat_map(|set| set.2).collect(),
+        }
+    }
+}
+
+impl Learner for VariationalImplicitProcess {
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        let batch = self.preparer().prepare(tasks, step)?;
+        self.learn_from(batch, step)
+    }
+
+    fn preparation(&self) -> Option<Preparation> {
+        Some(Preparation::new(self.preparer()))
+    }
+
+    fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
+        self.learn_from(batch.take()?, step)
     }
 
     fn state(&self) -> Result<Tensors> {
-        self.trained.state()
+        self.parameters.export()
     }
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
-        self.trained.restore(state)
+        let mut state = state.clone();
+        self.parameters.import(&mut state)?;
+        check_taken(&state)
     }
 }
 
@@ -319,24 +404,21 @@ impl ExactProcess for VariationalImplicitProcess {
 #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
 fn initialise(
     shape: &MlpShape,
-    weight_mean: &Var,
-    weight_log_std_dev: &Var,
+    group: &mut Group<'_>,
+    [weight_mean, weight_log_std_dev]: [&Parameter; 2],
     config: &VariationalImplicitProcessConfig,
-    biases: Stream,
-) -> Result<()> {
-    let mut means = weight_mean.to_vec1::<f32>()?;
-    let mut log_std_devs = vec![0.0; means.len()];
+) {
+    let biases = group.stream("biases");
     for (number, layer) in shape.layers().iter().enumerate() {
         let scale = config.initial_weight_std_dev / (layer.inputs as f64).sqrt();
+        let log_std_devs = group.values_mut(weight_log_std_dev);
         log_std_devs[layer.weight.start..layer.bias.end].fill(scale.ln() as f32);
         if number == 0 {
+            let means = group.values_mut(weight_mean);
             biases.fill_normal(0, 0, &mut means[layer.bias.clone()]);
             for mean in &mut means[layer.weight.start..layer.bias.end] {
                 *mean *= INPUT_GAIN;
             }
         }
     }
-    weight_mean.set(&Tensor::new(means, &Device::Cpu)?)?;
-    weight_log_std_dev.set(&Tensor::new(log_std_devs, &Device::Cpu)?)?;
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Settings of the neural processes.
 
-use crate::nn::AdamConfig;
 use crate::point::Activation;
+use crate::tape::AdamConfig;
 use crate::{Error, Result};
 
 /// Which parts a neural process has.

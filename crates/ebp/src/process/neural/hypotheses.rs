@@ -25,7 +25,7 @@ impl LatentProcess for NeuralProcess {
         if m == 0 || count == 0 {
             return Ok(Hypotheses { log_mass: vec![], log_density: vec![], mean: vec![] });
         }
-        let laws = predictive.laws(targets.locations(), m, count, stream)?.to_host()?;
+        let laws = predictive.laws(targets.locations(), m, count, stream)?;
         let (mut log_mass, mut log_density) = (Vec::new(), Vec::new());
         for row in 0..count * m {
             let values = targets.value(row % m);

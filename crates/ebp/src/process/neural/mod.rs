@@ -10,6 +10,7 @@
 //! attentive one both: [`NeuralProcessConfig`] says which. Every network that reads elements is one
 //! of the primitive, so sets are ragged and may be empty.
 
+mod batch;
 mod config;
 mod gaussian;
 mod hypotheses;
@@ -17,13 +18,8 @@ mod model;
 mod network;
 mod paths;
 mod predictive;
-mod ragged;
-mod trained;
 
 pub use config::{
     AttentionConfig, Deterministic, LatentConfig, NetworkConfig, NeuralProcessConfig,
 };
 pub use model::NeuralProcess;
-
-pub(super) use ragged::{host_numbers, host_tensor};
-pub(super) use trained::Trained;

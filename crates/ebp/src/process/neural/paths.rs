@@ -1,74 +1,78 @@
 //! How a context reaches the decoder: through a latent of the set, or without randomness.
 
-use candle_core::{Module, Tensor};
+use std::sync::Arc;
 
+use super::batch::{RaggedVars, zeros};
 use super::config::{AttentionConfig, NetworkConfig};
-use super::gaussian::Gaussian;
-use super::network::{Builder, Network};
-use super::ragged::{Ragged, zeros};
-use crate::nn::{AttentionSets, Initialiser, Linear, MultiHeadAttention, linear};
-use crate::point::MlpConfig;
+use super::gaussian::latent_law;
+use super::network::network;
+use crate::nn::module::{Looking, MultiHeadAttention, Network, Sets};
+use crate::nn::{Dense, DenseConfig, Initialiser};
+use crate::point::{Activation, MlpConfig};
+use crate::tape::{AttentionSets, Gaussian, Group, Tape, Var};
 use crate::{Result, SetOffsets};
+
+/// What the last layer of the latent's head is multiplied by at the start: √(1/6) makes of He's
+/// variance 2/n that of PyTorch's linear layers, 1/(3 n).
+const HEAD_SCALE: f32 = 0.408_248_3;
 
 /// An encoder of elements, with attention among the elements of a set if wanted.
 #[derive(Clone, Debug)]
 struct Encoder {
     network: Network,
     self_attention: Option<MultiHeadAttention>,
+    width: usize,
 }
 
 impl Encoder {
     fn new(
-        builder: &Builder,
-        name: &str,
+        group: &mut Group<'_>,
         config: &NetworkConfig,
         num_self_heads: Option<usize>,
     ) -> Result<Self> {
-        let network = builder.network(
-            &format!("{name}.encoder"),
-            MlpConfig {
-                value_dim: config.value_dim,
-                location_dim: config.location_dim,
-                context_dim: 0,
-                hidden_widths: config.encoder_widths.clone(),
-                output_dim: config.representation_dim,
-                activation: config.activation,
-                ..MlpConfig::default()
-            },
-            config.value_dim + config.location_dim,
-        )?;
+        let width = config.representation_dim;
+        let elements = MlpConfig {
+            value_dim: config.value_dim,
+            location_dim: config.location_dim,
+            context_dim: 0,
+            hidden_widths: config.encoder_widths.clone(),
+            output_dim: width,
+            activation: config.activation,
+            ..MlpConfig::default()
+        };
+        let network = network(group, "encoder", elements, config.value_dim + config.location_dim)?;
         let self_attention = match num_self_heads {
-            Some(num_heads) => {
-                let group = builder.parameters.group(name).group("self_attention");
-                Some(MultiHeadAttention::new(&group, config.representation_dim, num_heads)?)
+            Some(heads) => {
+                Some(MultiHeadAttention::new(&mut group.group("self_attention"), width, heads)?)
             }
             None => None,
         };
-        Ok(Self { network, self_attention })
+        Ok(Self { network, self_attention, width })
     }
 
     /// One row per element, `[total, representation_dim]`; `None` without elements.
-    fn rows(&self, sets: &Ragged) -> Result<Option<Tensor>> {
-        let rows = sets.values(&self.network)?;
-        match (rows, &self.self_attention) {
-            (Some(rows), Some(attention)) => {
-                let pairs = AttentionSets::from_sizes(sets.sizes().iter().map(|&n| (n, n)));
-                // r ← r + attention(r, r, r)
-                let seen = attention.forward(&rows, &rows, &rows, &pairs)?;
-                Ok(Some((rows + seen)?))
-            }
-            (rows, _) => Ok(rows),
-        }
+    fn rows(&self, tape: &mut Tape, sets: &RaggedVars) -> Result<Option<Var>> {
+        let Some(filled) = &sets.filled else { return Ok(None) };
+        let rows = filled.values(tape, &self.network)?;
+        let Some(attention) = &self.self_attention else { return Ok(Some(rows)) };
+        let pairs = AttentionSets::from_sizes(sets.sizes.iter().map(|&n| (n, n)));
+        // r ← r + attention(r, r, r)
+        let looking = Looking { queries: rows, keys: rows, values: rows };
+        let seen = attention.forward(tape, looking, &Arc::new(pairs))?;
+        Ok(Some(tape.add(rows, seen)?))
     }
 
     /// The mean row of each set, `[sets, representation_dim]`; zeros for an empty one.
-    fn mean(&self, sets: &Ragged) -> Result<Tensor> {
-        match &self.self_attention {
+    fn mean(&self, tape: &mut Tape, sets: &RaggedVars) -> Result<Var> {
+        let Some(filled) = &sets.filled else {
+            return zeros(tape, (sets.sizes.len(), self.width));
+        };
+        match self.self_attention {
             // The primitive's pool need not write the rows.
-            None => sets.mean(&self.network),
-            Some(_) => match self.rows(sets)? {
-                Some(rows) => sets.mean_rows(&rows),
-                None => zeros(sets.sizes().len(), self.network.output_dim()),
+            None => filled.mean(tape, &self.network),
+            Some(_) => match self.rows(tape, sets)? {
+                Some(rows) => filled.mean_rows(tape, rows),
+                None => zeros(tape, (sets.sizes.len(), self.width)),
             },
         }
     }
@@ -78,32 +82,36 @@ impl Encoder {
 #[derive(Clone, Debug)]
 pub(super) struct LatentPath {
     encoder: Encoder,
-    hidden: Linear,
-    output: Linear,
-    pub(super) latent_dim: usize,
+    head: Dense,
 }
 
 impl LatentPath {
     pub(super) fn new(
-        builder: &Builder,
+        group: &mut Group<'_>,
         config: &NetworkConfig,
         latent_dim: usize,
         num_self_heads: Option<usize>,
     ) -> Result<Self> {
         let width = config.representation_dim;
-        let group = builder.parameters.group("latent");
+        let head = DenseConfig {
+            inputs: width,
+            hidden: &[width],
+            outputs: 2 * latent_dim,
+            activation: Activation::Relu,
+            weights: Initialiser::He,
+            output_scale: HEAD_SCALE,
+        };
         Ok(Self {
-            encoder: Encoder::new(builder, "latent", config, num_self_heads)?,
-            hidden: linear(&group.group("hidden"), width, width, Initialiser::He)?,
-            output: linear(&group.group("output"), width, 2 * latent_dim, Initialiser::FanIn)?,
-            latent_dim,
+            encoder: Encoder::new(group, config, num_self_heads)?,
+            head: Dense::new(group, "head", &head)?,
         })
     }
 
     /// The law of z of each set, `[sets, latent_dim]`.
-    pub(super) fn law(&self, sets: &Ragged) -> Result<Gaussian> {
-        let hidden = self.hidden.forward(&self.encoder.mean(sets)?)?.relu()?;
-        Gaussian::from_latent_head(&self.output.forward(&hidden)?)
+    pub(super) fn law(&self, tape: &mut Tape, sets: &RaggedVars) -> Result<Gaussian> {
+        let mean = self.encoder.mean(tape, sets)?;
+        let raw = self.head.forward(tape, mean)?;
+        latent_law(tape, raw)
     }
 }
 
@@ -113,7 +121,7 @@ pub(super) enum DeterministicPath {
     /// Nothing.
     Absent,
     /// The same mean for every target of a set.
-    Mean(MeanPath),
+    Mean(Box<MeanPath>),
     /// For each target what attention finds in the context.
     Attention(Box<AttentionPath>),
 }
@@ -123,13 +131,13 @@ pub(super) enum DeterministicPath {
 pub(super) struct MeanPath(Encoder);
 
 impl MeanPath {
-    pub(super) fn new(builder: &Builder, config: &NetworkConfig) -> Result<Self> {
-        Ok(Self(Encoder::new(builder, "deterministic", config, None)?))
+    pub(super) fn new(group: &mut Group<'_>, config: &NetworkConfig) -> Result<Self> {
+        Ok(Self(Encoder::new(group, config, None)?))
     }
 
     /// `[sets, representation_dim]`.
-    pub(super) fn represent(&self, contexts: &Ragged) -> Result<Tensor> {
-        self.0.mean(contexts)
+    pub(super) fn represent(&self, tape: &mut Tape, contexts: &RaggedVars) -> Result<Var> {
+        self.0.mean(tape, contexts)
     }
 }
 
@@ -140,52 +148,55 @@ pub(super) struct AttentionPath {
     encoder: Encoder,
     embedding: Network,
     cross: MultiHeadAttention,
+    value_dim: usize,
+    location_dim: usize,
 }
 
 impl AttentionPath {
     pub(super) fn new(
-        builder: &Builder,
+        group: &mut Group<'_>,
         config: &NetworkConfig,
         attention: &AttentionConfig,
     ) -> Result<Self> {
         let width = config.representation_dim;
-        let group = builder.parameters.group("deterministic").group("cross_attention");
+        let embedding = MlpConfig {
+            value_dim: config.location_dim,
+            location_dim: 0,
+            context_dim: 0,
+            hidden_widths: attention.embedding_widths.clone(),
+            output_dim: width,
+            activation: config.activation,
+            ..MlpConfig::default()
+        };
+        let heads = attention.num_heads;
         Ok(Self {
-            encoder: Encoder::new(builder, "deterministic", config, attention.num_self_heads())?,
-            embedding: builder.network(
-                "deterministic.embedding",
-                MlpConfig {
-                    value_dim: config.location_dim,
-                    location_dim: 0,
-                    context_dim: 0,
-                    hidden_widths: attention.embedding_widths.clone(),
-                    output_dim: width,
-                    activation: config.activation,
-                    ..MlpConfig::default()
-                },
-                config.location_dim,
-            )?,
-            cross: MultiHeadAttention::new(&group, width, attention.num_heads)?,
+            encoder: Encoder::new(group, config, attention.num_self_heads())?,
+            embedding: network(group, "embedding", embedding, config.location_dim)?,
+            cross: MultiHeadAttention::new(&mut group.group("cross_attention"), width, heads)?,
+            value_dim: config.value_dim,
+            location_dim: config.location_dim,
         })
     }
 
     /// For each target location `[total, d_t]` a row `[total, representation_dim]`; zeros where
-    /// the context is empty.
+    /// no set has a context.
     pub(super) fn represent(
         &self,
-        contexts: &Ragged,
-        locations: &Tensor,
-        offsets: &SetOffsets,
-    ) -> Result<Tensor> {
-        let context_locations = contexts.locations(locations.dim(1)?)?;
-        let (Some(rows), Some((places, place_offsets))) =
-            (self.encoder.rows(contexts)?, context_locations)
+        tape: &mut Tape,
+        contexts: &RaggedVars,
+        locations: Var,
+        offsets: &Arc<SetOffsets>,
+    ) -> Result<Var> {
+        let (Some(values), Some(filled)) = (self.encoder.rows(tape, contexts)?, &contexts.filled)
         else {
-            return zeros(locations.dim(0)?, self.embedding.output_dim());
+            return zeros(tape, (offsets.num_elements(), self.encoder.width));
         };
-        let keys = self.embedding.values(&places, None, place_offsets)?;
-        let queries = self.embedding.values(locations, None, offsets)?;
-        let sizes = contexts.sizes().iter().enumerate().map(|(s, &n)| (offsets.size(s), n));
-        self.cross.forward(&queries, &keys, &rows, &AttentionSets::from_sizes(sizes))
+        let places = tape.columns(filled.elements, self.value_dim, self.location_dim)?;
+        let at = |elements, offsets| Sets { elements, context: None, offsets };
+        let keys = self.embedding.values(tape, at(places, &filled.offsets))?;
+        let queries = self.embedding.values(tape, at(locations, offsets))?;
+        let sizes = contexts.sizes.iter().enumerate().map(|(s, &n)| (offsets.size(s), n));
+        let sets = Arc::new(AttentionSets::from_sizes(sizes));
+        self.cross.forward(tape, Looking { queries, keys, values }, &sets)
     }
 }

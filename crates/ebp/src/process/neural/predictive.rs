@@ -1,12 +1,14 @@
 //! The predictive law of a neural process.
 
-use super::gaussian::Gaussian;
-use super::model::NeuralProcess;
-use super::ragged::{Ragged, host_tensor};
-use crate::nn::normals;
+use std::sync::Arc;
+
+use super::batch::{Ragged, rounded};
+use super::gaussian::HostGaussian;
+use super::model::{NeuralProcess, tiled};
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
+use crate::tape::{Array, Gaussian};
 use crate::{IndexedSet, Result, SetOffsets};
 
 /// The law of further elements, given a context:
@@ -21,16 +23,22 @@ use crate::{IndexedSet, Result, SetOffsets};
 pub(super) struct NeuralPredictive<'a> {
     model: &'a NeuralProcess,
     context: Ragged,
-    /// q(z | C), one row; `None` without a latent.
-    prior: Option<Gaussian>,
+    /// Mean and log σ of q(z | C); `None` without a latent.
+    prior: Option<[Array; 2]>,
 }
 
 impl<'a> NeuralPredictive<'a> {
     pub(super) fn new(model: &'a NeuralProcess, context: &IndexedSet) -> Result<Self> {
         check_dimensions("context", context, model.network.location_dim, model.network.value_dim)?;
-        let context = Ragged::new([context])?;
+        let context = Ragged::new([vec![context]])?;
         let prior = match &model.latent {
-            Some(path) => Some(path.law(&context)?),
+            Some(path) => {
+                let mut tape = model.parameters.device().tape();
+                tape.read(&model.parameters);
+                let sets = context.clone().upload(&mut tape)?;
+                let law = path.law(&mut tape, &sets)?;
+                Some([law.mean, law.log_std_dev].map(|var| tape.array(var).clone()))
+            }
             None => None,
         };
         Ok(Self { model, context, prior })
@@ -43,27 +51,30 @@ impl<'a> NeuralPredictive<'a> {
         num_locations: usize,
         count: usize,
         stream: Stream,
-    ) -> Result<Gaussian> {
-        let places = host_tensor(locations, self.model.network.location_dim)?;
-        let single = SetOffsets::uniform(1, num_locations)?;
-        let representation = self.model.represent(&self.context, &places, &single)?;
+    ) -> Result<HostGaussian> {
+        let location_dim = self.model.network.location_dim;
+        let mut tape = self.model.parameters.device().tape();
+        tape.read(&self.model.parameters);
+        let contexts = self.context.clone().upload(&mut tape)?;
+        let places = tape.upload(rounded(locations).collect(), (num_locations, location_dim))?;
+        let single = Arc::new(SetOffsets::uniform(1, num_locations)?);
+        let representation = self.model.represent(&mut tape, &contexts, (places, &single))?;
         let latents = match &self.prior {
             Some(prior) => {
-                let repeated = Gaussian {
-                    mean: prior.mean.repeat((count, 1))?,
-                    std_dev: prior.std_dev.repeat((count, 1))?,
+                let mut repeat = |numbers: &Array| {
+                    let row = tape.constant(numbers.clone(), (1, numbers.len()))?;
+                    tiled(&mut tape, row, count)
                 };
-                let noise = normals((count, prior.mean.dim(1)?), stream)?;
-                Some(repeated.reparameterised(&noise)?)
+                let law = Gaussian { mean: repeat(&prior[0])?, log_std_dev: repeat(&prior[1])? };
+                Some(tape.draw(law, stream)?)
             }
             None => None,
         };
-        self.model.decode(
-            &places.repeat((count, 1))?,
-            &SetOffsets::uniform(count, num_locations)?,
-            latents.as_ref(),
-            &representation.repeated(count)?,
-        )
+        let places = tiled(&mut tape, places, count)?;
+        let offsets = Arc::new(SetOffsets::uniform(count, num_locations)?);
+        let representation = representation.repeated(&mut tape, count)?;
+        let law = self.model.decode(&mut tape, (places, &offsets), latents, representation)?;
+        HostGaussian::download(&tape, law)
     }
 }
 
@@ -76,7 +87,7 @@ impl Predictive for NeuralPredictive<'_> {
         }
         let (m, count) = (targets.len(), self.model.num_draws);
         let stream = self.model.predictive_stream;
-        let laws = self.laws(targets.locations(), m, count, stream)?.to_host()?;
+        let laws = self.laws(targets.locations(), m, count, stream)?;
         let density = |index: usize| {
             let terms: Vec<f64> = (0..count)
                 .map(|draw| laws.log_density((draw * m + index) * value_dim, targets.value(index)))
@@ -92,7 +103,7 @@ impl Predictive for NeuralPredictive<'_> {
         if num_locations == 0 || count == 0 {
             return Ok(Vec::new());
         }
-        let laws = self.laws(locations, num_locations, count, stream.child(0))?.to_host()?;
+        let laws = self.laws(locations, num_locations, count, stream.child(0))?;
         let mut noise = vec![0.0; laws.mean.len()];
         stream.child(1).fill_normal(0, 0, &mut noise);
         Ok(laws.shifted(&noise))

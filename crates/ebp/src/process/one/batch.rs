@@ -131,6 +131,11 @@ impl BatchMaker {
         self.make(tasks, plan, step.stream.child(0))
     }
 
+    /// Where elements live.
+    pub(super) fn space(&self) -> &Space {
+        &self.space
+    }
+
     /// Candidates of the batch; the sampler draws the others.
     fn num_candidates(&self) -> usize {
         let config = &self.config;

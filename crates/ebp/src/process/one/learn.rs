@@ -8,7 +8,7 @@
 //! where the other elements are explained (`TrainingMode`). A second level z adds
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
-use super::batch::{Batch, Plan};
+use super::batch::{Batch, BatchMaker, Plan};
 use super::config::Decay;
 use super::{Energy, EnergyBasedProcess, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
@@ -19,7 +19,7 @@ use crate::partition::{
 };
 use crate::posterior::Reading;
 use crate::process::task::check_tasks;
-use crate::process::{Learner, Task};
+use crate::process::{Learner, Preparation, Prepared, Preparer, Task};
 use crate::rng::Stream;
 use crate::sampler::Followed;
 use crate::tape::{Array, Gaussian, Tape, Var};
@@ -451,16 +451,36 @@ impl Report {
     }
 }
 
-impl Learner for EnergyBasedProcess {
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        let (dt, dx) = (self.space.location_dim, self.space.value_dim);
+impl Preparer for BatchMaker {
+    type Batch = Batch;
+
+    fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Batch> {
+        let (dt, dx) = (self.space().location_dim, self.space().value_dim);
         check_tasks(tasks, dt, dx)?;
         let batch = TaskBatch {
             context: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.context))?,
             target: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.target))?,
         };
-        let batch = self.batch_maker().prepare(&batch, step)?;
+        BatchMaker::prepare(self, &batch, step)
+    }
+}
+
+impl Learner for EnergyBasedProcess {
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        let batch = Preparer::prepare(&self.batch_maker(), tasks, step)?;
         EnergyBasedProcess::learn(self, &batch, step)
+    }
+
+    fn preparation(&self) -> Option<Preparation> {
+        Some(Preparation::new(self.batch_maker()))
+    }
+
+    fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
+        EnergyBasedProcess::learn(self, &batch.take()?, step)
+    }
+
+    fn learns_on_gpu(&self) -> bool {
+        self.device.is_gpu()
     }
 
     fn use_average(&mut self) -> Result<()> {

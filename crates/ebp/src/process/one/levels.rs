@@ -104,7 +104,14 @@ impl<'a> LevelsPredictive<'a> {
             if let (Some(picture), Some(seen)) = (&process.parts.picture, &self.seen) {
                 let places = known_places(picture.surroundings.grid, &narrow)?;
                 let range = (first, count);
-                self.computed(&mut tape, picture, seen, &places, (latents, theta, range), &mut parts)?;
+                self.computed(
+                    &mut tape,
+                    picture,
+                    seen,
+                    &places,
+                    (latents, theta, range),
+                    &mut parts,
+                )?;
             }
             let features = tape.concat(&parts)?;
             let offsets = Arc::new(SetOffsets::uniform(count, m)?);

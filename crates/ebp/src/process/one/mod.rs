@@ -43,16 +43,16 @@ use crate::tensor::Tensors;
 
 pub use self::batch::{Batch, BatchMaker};
 pub use self::codes::LatentCodes;
-pub use self::levels::LevelsPredictive;
 pub use self::denoise::DenoiseSettings;
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
-pub use self::predict::EnergyBasedPredictive;
 pub use self::score::SetScore;
 pub use self::whole::PointsPredictive;
 pub use self::config::{
     AugmentationConfig, Decay, EnergyBasedConfig, EnergyForm, LatentAt, PerturbationConfig,
     PosteriorForm, PosteriorPooling, Space, TrainingMode,
 };
+pub use self::levels::LevelsPredictive;
+pub use self::predict::EnergyBasedPredictive;
 
 /// An energy-based process.
 #[derive(Debug)]

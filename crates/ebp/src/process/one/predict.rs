@@ -17,7 +17,7 @@ use crate::linalg::log_sum_exp;
 use crate::partition::Estimator;
 use crate::point::{PointBackend, PointBatch, PointMlp};
 use crate::process::task::{check_dimensions, count_locations};
-use crate::process::{LogDensity, Predictive, PredictionRule, Process};
+use crate::process::{LogDensity, PredictionRule, Predictive, Process};
 use crate::rng::Stream;
 use crate::tape::DrawDomain;
 use crate::{Error, IndexedSet, Result, SetOffsets};

@@ -12,16 +12,16 @@
 
 use std::sync::Arc;
 
-use candle_core::{D, Device, Tensor, Var};
-
 use super::config::{Interaction, SetEnergyConfig, SummaryPooling};
-use crate::nn::{AttentionSets, Parameters, PointModule, TensorBatch, attention};
-use crate::point::{Activation, ContextAt, MlpConfig, MlpShape, PointBackend, Pooling};
+use crate::nn::module::{Network, Sets};
+use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
+use crate::tape::{Array, AttentionSets, Group, ParameterSet, Tape, Var};
 use crate::{Result, SetOffsets};
 
-/// The networks of the energy and their parameters.
+/// The networks of the energy.
 #[derive(Debug)]
 pub(super) struct SetEnergy {
+    element_dim: usize,
     pooling: Pooling,
     num_heads: usize,
     input_scale: f64,
@@ -32,38 +32,28 @@ pub(super) struct SetEnergy {
     element: Network,
 }
 
-#[derive(Debug)]
-struct Network {
-    module: PointModule,
-    variable: Var,
+/// The sizes of sets, and who may look at whom.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) offsets: Arc<SetOffsets>,
+    pairs: Arc<AttentionSets>,
 }
 
-/// Parameters at one moment: in the graph, or constants.
-pub(super) struct Weights {
-    summary: Tensor,
-    values: Option<Tensor>,
-    element: Tensor,
-}
+impl Layout {
+    pub(super) fn new(offsets: SetOffsets) -> Self {
+        let sizes = (0..offsets.num_sets()).map(|set| offsets.size(set));
+        let pairs = Arc::new(AttentionSets::from_sizes(sizes.map(|size| (size, size))));
+        Self { offsets: Arc::new(offsets), pairs }
+    }
 
-impl Network {
-    fn new(
-        config: MlpConfig,
-        group: &Parameters,
-        name: &str,
-        backend: &Arc<dyn PointBackend>,
-    ) -> Result<Self> {
-        let shape = MlpShape::new(config)?;
-        let variable = group.point_mlp(name, &shape)?;
-        Ok(Self { module: PointModule::new(shape, Arc::clone(backend)), variable })
+    /// `num_sets` sets of `size` elements.
+    pub(super) fn uniform(num_sets: usize, size: usize) -> Result<Self> {
+        Ok(Self::new(SetOffsets::uniform(num_sets, size)?))
     }
 }
 
 impl SetEnergy {
-    pub(super) fn new(
-        config: &SetEnergyConfig,
-        group: &Parameters,
-        backend: &Arc<dyn PointBackend>,
-    ) -> Result<Self> {
+    pub(super) fn new(config: &SetEnergyConfig, group: &mut Group<'_>) -> Result<Self> {
         let (hidden, width) = match config.summary_widths.split_last() {
             Some((&width, hidden)) => (hidden.to_vec(), width),
             None => (Vec::new(), 1),
@@ -87,11 +77,12 @@ impl SetEnergy {
             mlp(dim, width, config.energy_widths.clone(), 1)
         };
         let values = if has_attention {
-            Some(Network::new(summary.clone(), group, "values", backend)?)
+            Some(Network::new(group, "values", summary.clone())?)
         } else {
             None
         };
         Ok(Self {
+            element_dim: dim,
             pooling: match config.pooling {
                 SummaryPooling::Mean => Pooling::Mean,
                 SummaryPooling::Sum => Pooling::Sum,
@@ -100,80 +91,51 @@ impl SetEnergy {
             num_heads: config.num_heads,
             input_scale: config.input_scale,
             base_std_dev: config.base_std_dev,
-            summary: Network::new(summary, group, "summary", backend)?,
+            summary: Network::new(group, "summary", summary)?,
             values,
-            element: Network::new(element, group, "element", backend)?,
+            element: Network::new(group, "element", element)?,
         })
     }
 
-    /// The parameters in the graph.
-    pub(super) fn weights(&self) -> Weights {
-        Weights {
-            summary: self.summary.variable.as_tensor().clone(),
-            values: self.values.as_ref().map(|network| network.variable.as_tensor().clone()),
-            element: self.element.variable.as_tensor().clone(),
-        }
-    }
-
-    /// u of every set, `[sets]`; differentiable by elements `[total, d]` and weights.
+    /// u of every set, `[sets, 1]`, from elements `[total, d]`.
     pub(super) fn log_potential(
         &self,
-        elements: &Tensor,
-        offsets: &SetOffsets,
-        weights: &Weights,
-    ) -> Result<Tensor> {
-        let squares = elements.sqr()?.sum(D::Minus1)?;
-        let elements = &(elements * self.input_scale)?;
-        let batch = |parameters| TensorBatch { elements, context: None, parameters, offsets };
-        let f = if let (Some(values), Some(value_weights)) = (&self.values, &weights.values) {
-            let queries = self.summary.module.values(&batch(&weights.summary))?;
-            let values = values.module.values(&batch(value_weights))?;
-            let sizes = (0..offsets.num_sets()).map(|set| offsets.size(set));
-            let sets = AttentionSets::from_sizes(sizes.map(|size| (size, size)));
-            let seen = attention(&queries, &queries, &values, &sets, self.num_heads)?;
-            let rows = Tensor::cat(&[elements, &seen], 1)?;
-            let parameters = &weights.element;
-            let batch = TensorBatch { elements: &rows, context: None, parameters, offsets };
-            self.element.module.set_sums(&batch)?
+        tape: &mut Tape,
+        elements: Var,
+        layout: &Layout,
+    ) -> Result<Var> {
+        let offsets = &layout.offsets;
+        let squares = tape.square(elements)?;
+        let squares = tape.row_sums(squares)?;
+        let squares = tape.set_sums(squares, offsets)?;
+        let elements = tape.affine(elements, self.input_scale, 0.0)?;
+        let sets = Sets { elements, context: None, offsets };
+        let f = if let Some(values) = &self.values {
+            let looks = self.summary.values(tape, sets)?;
+            let values = values.values(tape, sets)?;
+            let seen = tape.attention(looks, looks, values, &layout.pairs, self.num_heads)?;
+            let elements = tape.concat(&[elements, seen])?;
+            self.element.sums(tape, Sets { elements, ..sets })?
         } else {
-            let summary = self.summary.module.pool(&batch(&weights.summary), self.pooling)?;
-            let batch = TensorBatch { context: Some(&summary), ..batch(&weights.element) };
-            self.element.module.set_sums(&batch)?
+            let summary = self.summary.pool(tape, sets, self.pooling)?;
+            self.element.sums(tape, Sets { context: Some(summary), ..sets })?
         };
-        let owner: Vec<u32> = (0_u32..)
-            .zip(0..offsets.num_sets())
-            .flat_map(|(number, set)| std::iter::repeat_n(number, offsets.size(set)))
-            .collect();
-        let owner = Tensor::from_vec(owner, squares.dims1()?, &Device::Cpu)?;
-        let f = f.squeeze(1)?;
-        let sums = f.zeros_like()?.index_add(&owner, &squares, 0)?;
-        Ok((f - (sums * (0.5 / self.base_std_dev.powi(2)))?)?)
+        let base = tape.affine(squares, 0.5 / self.base_std_dev.powi(2), 0.0)?;
+        tape.subtract(f, base)
     }
 
-    /// ∇ₓ u at `elements`, a constant.
+    /// ∇ₓ u at `elements`, found on a tape of its own.
     pub(super) fn score(
         &self,
-        elements: &Tensor,
-        offsets: &SetOffsets,
-        weights: &Weights,
-    ) -> Result<Tensor> {
-        let place = Var::from_tensor(&elements.detach())?;
-        let total = self.log_potential(place.as_tensor(), offsets, weights)?.sum_all()?;
-        let gradients = total.backward()?;
-        match gradients.get(&place) {
-            Some(gradient) => Ok(gradient.detach()),
-            None => Ok(elements.zeros_like()?),
-        }
-    }
-}
-
-impl Weights {
-    /// The same numbers as constants.
-    pub(super) fn detached(&self) -> Self {
-        Self {
-            summary: self.summary.detach(),
-            values: self.values.as_ref().map(Tensor::detach),
-            element: self.element.detach(),
-        }
+        parameters: &ParameterSet,
+        elements: &Array,
+        layout: &Layout,
+    ) -> Result<Array> {
+        let mut tape = parameters.device().tape();
+        tape.read(parameters);
+        let shape = (layout.offsets.num_elements(), self.element_dim);
+        let elements = tape.variable(elements.clone(), shape)?;
+        let u = self.log_potential(&mut tape, elements, layout)?;
+        tape.gradient(u, elements)
     }
 }

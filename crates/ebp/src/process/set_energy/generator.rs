@@ -11,28 +11,27 @@
 //! nothing. Blocks of one element can draw any law; within larger ones elements are independent given
 //! the earlier blocks.
 
-use candle_core::{Module, Tensor};
-
 use super::config::SetEnergyConfig;
-use crate::Result;
-use crate::nn::{
-    Initialiser, LSTM, LSTMState, Linear, Parameters, RNN, linear, lstm, normals, planar_flow,
-};
+use crate::nn::module::LSTM;
+use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::rng::Stream;
+use crate::tape::{Group, Tape, Var};
+use crate::{Result, SetOffsets};
 
 /// No coordinate is scaled by more than e³.
 const LARGEST_LOG_SCALE: f64 = 3.0;
 /// The last layer starts small: flows begin near a standard normal law.
-const OUTPUT_SCALE: f32 = 0.02;
+const OUTPUT_STD_DEV: f32 = 0.02;
 
 /// Sets of the same size.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct DrawnSets {
-    /// `[sets · n, d]`, in the graph.
-    pub(super) elements: Tensor,
-    /// log q₀ of every set, `[sets]`, in the graph; with a hidden variable log q₀(x, z).
-    pub(super) log_density: Tensor,
+    /// `[sets · n, d]`.
+    pub(super) elements: Var,
+    /// log q₀ of every set, `[sets, 1]`; with a hidden variable log q₀(x, z).
+    pub(super) log_density: Var,
     /// z, `[sets, h]`, where there is one.
-    pub(super) hidden: Option<Tensor>,
+    pub(super) hidden: Option<Var>,
 }
 
 /// q(x | h): a law of elements written by a network.
@@ -42,59 +41,84 @@ pub(super) struct ElementLaw {
     num_layers: usize,
     /// Laws that are written from one row.
     laws_per_row: usize,
-    hidden: Linear,
-    output: Linear,
+    writer: Dense,
 }
 
 impl ElementLaw {
+    /// `laws_per_row` laws from rows of `inputs` numbers, through `hidden` layers.
     pub(super) fn new(
         config: &SetEnergyConfig,
         laws_per_row: usize,
-        inputs: usize,
-        group: &Parameters,
+        (inputs, hidden): (usize, &[usize]),
+        group: &mut Group<'_>,
     ) -> Result<Self> {
         let (dim, num_layers) = (config.element_dim, config.generator_layers);
-        let width = config.generator_width;
         // Per law: planar layers, shift, log scales and what stands below the diagonal of A.
         let per_law = num_layers * (2 * dim + 1) + 2 * dim + dim * (dim - 1) / 2;
-        let small = Initialiser::Normal { mean: 0.0, std_dev: OUTPUT_SCALE };
-        Ok(Self {
-            dim,
-            num_layers,
-            laws_per_row,
-            hidden: linear(&group.group("hidden"), inputs, width, Initialiser::He)?,
-            output: linear(&group.group("output"), width, laws_per_row * per_law, small)?,
-        })
+        let last = hidden.last().copied().unwrap_or(inputs);
+        let writer = DenseConfig {
+            hidden,
+            // He's law has the variance 2/fan-in.
+            output_scale: OUTPUT_STD_DEV / (2.0 / last as f32).sqrt(),
+            ..DenseConfig::linear(inputs, laws_per_row * per_law, Initialiser::He)
+        };
+        let writer = Dense::new(group, "law", &writer)?;
+        Ok(Self { dim, num_layers, laws_per_row, writer })
     }
 
-    /// Draws `count` elements of every law from `noise` `[laws, count, d]`: `[laws, count, d]`, and
-    /// their log densities `[laws, count]`.
-    pub(super) fn draw(&self, rows: &Tensor, noise: &Tensor) -> Result<(Tensor, Tensor)> {
+    /// Draws `count` elements of every law: `[laws · count, d]`, and their log densities
+    /// `[laws · count, 1]`.
+    pub(super) fn draw(
+        &self,
+        tape: &mut Tape,
+        rows: Var,
+        count: usize,
+        stream: Stream,
+    ) -> Result<(Var, Var)> {
         let dim = self.dim;
-        let written = self.output.forward(&self.hidden.forward(rows)?.silu()?)?;
-        let written = written.reshape((rows.dim(0)? * self.laws_per_row, ()))?;
+        let written = self.writer.forward(tape, rows)?;
+        let (height, width) = tape.shape(written);
+        let num_laws = height * self.laws_per_row;
+        let written = tape.reshape(written, (num_laws, width / self.laws_per_row))?;
         let flow_width = self.num_layers * (2 * dim + 1);
-        let flow = planar_flow(&written.narrow(1, 0, flow_width)?.contiguous()?, noise)?;
-        let shift = written.narrow(1, flow_width, dim)?.unsqueeze(1)?;
-        let log_scale = written.narrow(1, flow_width + dim, dim)?;
-        let log_scale = ((log_scale / LARGEST_LOG_SCALE)?.tanh()? * LARGEST_LOG_SCALE)?;
+        let layers = tape.columns(written, 0, flow_width)?;
+        let flow = tape.planar(layers, dim, count, stream)?;
+        let num_affine = 2 * dim + dim * (dim - 1) / 2;
+        let mut affine = tape.columns(written, flow_width, num_affine)?;
+        if count > 1 {
+            affine = tape.spread(affine, &SetOffsets::uniform(num_laws, count)?.into())?;
+        }
+        let shift = tape.columns(affine, 0, dim)?;
+        let log_scale = tape.columns(affine, dim, dim)?;
+        let log_scale = bounded(tape, log_scale, LARGEST_LOG_SCALE)?;
         // x = m + A y with A lower triangular: row i adds a_ij y_j for j < i.
-        let scaled = flow.values.broadcast_mul(&log_scale.exp()?.unsqueeze(1)?)?;
+        let scale = tape.exp(log_scale)?;
+        let scaled = tape.multiply(flow.values, scale)?;
         let mut columns = Vec::with_capacity(dim);
-        let mut next = flow_width + 2 * dim;
+        let mut next = 2 * dim;
         for i in 0..dim {
-            let mut column = scaled.narrow(2, i, 1)?;
+            let mut column = tape.columns(scaled, i, 1)?;
             for j in 0..i {
-                let factor = written.narrow(1, next, 1)?.unsqueeze(2)?;
-                column = (column + flow.values.narrow(2, j, 1)?.broadcast_mul(&factor)?)?;
+                let factor = tape.columns(affine, next, 1)?;
+                let below = tape.columns(flow.values, j, 1)?;
+                let below = tape.multiply(below, factor)?;
+                column = tape.add(column, below)?;
                 next += 1;
             }
             columns.push(column);
         }
-        let elements = Tensor::cat(&columns, 2)?.broadcast_add(&shift)?;
-        let log_density = flow.log_density.broadcast_sub(&log_scale.sum_keepdim(1)?)?;
-        Ok((elements, log_density))
+        let elements = tape.concat(&columns)?;
+        let elements = tape.add(elements, shift)?;
+        let volume = tape.row_sums(log_scale)?;
+        Ok((elements, tape.subtract(flow.log_density, volume)?))
     }
+}
+
+/// limit · tanh(x / limit).
+pub(super) fn bounded(tape: &mut Tape, x: Var, limit: f64) -> Result<Var> {
+    let x = tape.affine(x, 1.0 / limit, 0.0)?;
+    let x = tape.tanh(x)?;
+    tape.affine(x, limit, 0.0)
 }
 
 /// Draws sets block after block.
@@ -102,45 +126,50 @@ impl ElementLaw {
 pub(super) struct Recurrent {
     dim: usize,
     block_size: usize,
-    width: usize,
     cell: LSTM,
     law: ElementLaw,
 }
 
 impl Recurrent {
-    pub(super) fn new(config: &SetEnergyConfig, group: &Parameters) -> Result<Self> {
+    pub(super) fn new(config: &SetEnergyConfig, group: &mut Group<'_>) -> Result<Self> {
         let SetEnergyConfig { element_dim: dim, block_size, generator_width: width, .. } = *config;
         Ok(Self {
             dim,
             block_size,
-            width,
-            cell: lstm(&group.group("cell"), block_size * dim, width)?,
-            law: ElementLaw::new(config, block_size, width, &group.group("law"))?,
+            cell: LSTM::new(group, "cell", block_size * dim, width)?,
+            law: ElementLaw::new(config, block_size, (width, &[width]), group)?,
         })
     }
 
     /// `num_sets` sets of `size` elements.
-    pub(super) fn draw(&self, num_sets: usize, size: usize, stream: Stream) -> Result<DrawnSets> {
+    pub(super) fn draw(
+        &self,
+        tape: &mut Tape,
+        num_sets: usize,
+        size: usize,
+        stream: Stream,
+    ) -> Result<DrawnSets> {
         let (dim, block) = (self.dim, self.block_size);
-        let num_blocks = size.div_ceil(block);
-        let noise = normals((num_blocks, num_sets * block, 1, dim), stream)?;
-        let zeros =
-            |columns| normals((num_sets, columns), stream).and_then(|t| Ok(t.zeros_like()?));
-        let mut state = LSTMState::new(zeros(self.width)?, zeros(self.width)?);
-        let mut last = zeros(block * dim)?;
+        let mut state = self.cell.start(tape, num_sets)?;
+        let nothing = tape.device().zeros(num_sets * block * dim)?;
+        let mut last = tape.constant(nothing, (num_sets, block * dim))?;
         let (mut blocks, mut densities) = (Vec::new(), Vec::new());
-        for number in 0..num_blocks {
-            state = self.cell.step(&last, &state)?;
-            let (elements, density) = self.law.draw(state.h(), &noise.get(number)?)?;
-            last = elements.reshape((num_sets, block * dim))?;
-            blocks.push(elements.reshape((num_sets, block, dim))?);
-            densities.push(density.reshape((num_sets, block))?);
+        for number in 0..size.div_ceil(block) {
+            state = self.cell.step(tape, last, state)?;
+            let stream = stream.child(number as u64);
+            let (elements, density) = self.law.draw(tape, state.hidden, 1, stream)?;
+            last = tape.reshape(elements, (num_sets, block * dim))?;
+            blocks.push(last);
+            densities.push(tape.reshape(density, (num_sets, block))?);
         }
         // The last block may reach beyond the set.
-        let elements = Tensor::cat(&blocks, 1)?.narrow(1, 0, size)?.contiguous()?;
+        let elements = tape.concat(&blocks)?;
+        let elements = tape.columns(elements, 0, size * dim)?;
+        let densities = tape.concat(&densities)?;
+        let densities = tape.columns(densities, 0, size)?;
         Ok(DrawnSets {
-            elements: elements.reshape((num_sets * size, dim))?,
-            log_density: Tensor::cat(&densities, 1)?.narrow(1, 0, size)?.sum(1)?,
+            elements: tape.reshape(elements, (num_sets * size, dim))?,
+            log_density: tape.row_sums(densities)?,
             hidden: None,
         })
     }

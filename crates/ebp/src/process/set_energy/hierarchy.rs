@@ -10,44 +10,33 @@
 //! with equality where q(x) is the model and r the posterior of z. r is a Deep Sets encoder with a
 //! diagonal Gaussian, trained with the generator. It is no part of the model: the energy never sees z.
 
-use std::sync::Arc;
-
-use candle_core::{D, Module, Tensor, Var};
-
 use super::config::SetEnergyConfig;
-use super::generator::{DrawnSets, ElementLaw};
-use crate::nn::{Initialiser, Linear, Parameters, PointModule, TensorBatch, linear, normals};
-use crate::point::{Activation, ContextAt, MlpConfig, MlpShape, PointBackend, Pooling};
+use super::energy::Layout;
+use super::generator::{DrawnSets, ElementLaw, bounded};
+use crate::Result;
+use crate::nn::module::{Network, Sets};
+use crate::nn::{Dense, DenseConfig, Initialiser};
+use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::rng::Stream;
-use crate::{Result, SetOffsets};
+use crate::tape::{Gaussian, Group, Tape, Var};
 
-/// log √(2π)
-const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
 /// |log σ| of r stays below this.
 const LARGEST_LOG_STD_DEV: f64 = 4.0;
 
 #[derive(Debug)]
 pub(super) struct Hierarchy {
-    dim: usize,
     hidden_dim: usize,
     input_scale: f64,
-    first: Linear,
     law: ElementLaw,
-    encoder: PointModule,
-    encoder_weights: Var,
-    head: Linear,
+    encoder: Network,
+    head: Dense,
 }
 
 impl Hierarchy {
-    pub(super) fn new(
-        config: &SetEnergyConfig,
-        group: &Parameters,
-        backend: &Arc<dyn PointBackend>,
-    ) -> Result<Self> {
-        let (dim, hidden_dim) = (config.element_dim, config.hidden_dim);
-        let width = config.generator_width;
-        let shape = MlpShape::new(MlpConfig {
-            value_dim: dim,
+    pub(super) fn new(config: &SetEnergyConfig, group: &mut Group<'_>) -> Result<Self> {
+        let (hidden_dim, width) = (config.hidden_dim, config.generator_width);
+        let encoder = MlpConfig {
+            value_dim: config.element_dim,
             location_dim: 0,
             context_dim: 0,
             hidden_widths: vec![width],
@@ -55,51 +44,53 @@ impl Hierarchy {
             activation: Activation::Silu,
             context_at: ContextAt::FirstLayer,
             activate_output: false,
-        })?;
-        let encoder_weights = group.point_mlp("encoder", &shape)?;
+        };
+        let head = DenseConfig::linear(width, 2 * hidden_dim, Initialiser::Xavier);
         Ok(Self {
-            dim,
             hidden_dim,
             input_scale: config.input_scale,
-            first: linear(&group.group("first"), hidden_dim, width, Initialiser::He)?,
-            law: ElementLaw::new(config, 1, width, &group.group("law"))?,
-            encoder: PointModule::new(shape, Arc::clone(backend)),
-            encoder_weights,
-            head: linear(&group.group("head"), width, 2 * hidden_dim, Initialiser::Xavier)?,
+            law: ElementLaw::new(config, 1, (hidden_dim, &[width, width]), group)?,
+            encoder: Network::new(group, "encoder", encoder)?,
+            head: Dense::new(group, "head", &head)?,
         })
     }
 
     /// `num_sets` sets of `size` elements, with log q(z) + log q(x | z).
-    pub(super) fn draw(&self, num_sets: usize, size: usize, stream: Stream) -> Result<DrawnSets> {
-        let hidden = normals((num_sets, self.hidden_dim), stream.child(0))?;
-        let noise = normals((num_sets, size, self.dim), stream.child(1))?;
-        let (elements, density) = self.law.draw(&self.first.forward(&hidden)?.silu()?, &noise)?;
-        let constant = self.hidden_dim as f64 * LOG_ROOT_TAU;
-        let of_hidden = ((hidden.sqr()?.sum(1)? * -0.5)? - constant)?;
-        Ok(DrawnSets {
-            elements: elements.reshape((num_sets * size, self.dim))?,
-            log_density: (density.sum(1)? + of_hidden)?,
-            hidden: Some(hidden),
-        })
+    pub(super) fn draw(
+        &self,
+        tape: &mut Tape,
+        num_sets: usize,
+        size: usize,
+        stream: Stream,
+    ) -> Result<DrawnSets> {
+        let shape = (num_sets, self.hidden_dim);
+        let hidden = tape.normals(shape, stream.child(0))?;
+        let (elements, density) = self.law.draw(tape, hidden, size, stream.child(1))?;
+        let density = tape.reshape(density, (num_sets, size))?;
+        let density = tape.row_sums(density)?;
+        let law = tape.standard_gaussian(shape)?;
+        let of_hidden = tape.log_density(hidden, law)?;
+        let of_hidden = tape.row_sums(of_hidden)?;
+        Ok(DrawnSets { elements, log_density: tape.add(density, of_hidden)?, hidden: Some(hidden) })
     }
 
-    /// log r(z | x) of every set, `[sets]`.
+    /// log r(z | x) of every set, `[sets, 1]`.
     pub(super) fn log_posterior(
         &self,
-        hidden: &Tensor,
-        elements: &Tensor,
-        offsets: &SetOffsets,
-    ) -> Result<Tensor> {
-        let elements = &(elements * self.input_scale)?;
-        let parameters = self.encoder_weights.as_tensor();
-        let batch = TensorBatch { elements, context: None, parameters, offsets };
-        let pooled = self.encoder.pool(&batch, Pooling::Mean)?;
-        let out = self.head.forward(&pooled.silu()?)?;
-        let mean = out.narrow(D::Minus1, 0, self.hidden_dim)?;
-        let log_std_dev = out.narrow(D::Minus1, self.hidden_dim, self.hidden_dim)?;
-        let log_std_dev = ((log_std_dev / LARGEST_LOG_STD_DEV)?.tanh()? * LARGEST_LOG_STD_DEV)?;
-        let white = ((hidden - mean)? / log_std_dev.exp()?)?;
-        let terms = ((white.sqr()? * -0.5)? - log_std_dev)?.sum(1)?;
-        Ok((terms - self.hidden_dim as f64 * LOG_ROOT_TAU)?)
+        tape: &mut Tape,
+        hidden: Var,
+        elements: Var,
+        layout: &Layout,
+    ) -> Result<Var> {
+        let elements = tape.affine(elements, self.input_scale, 0.0)?;
+        let sets = Sets { elements, context: None, offsets: &layout.offsets };
+        let pooled = self.encoder.pool(tape, sets, Pooling::Mean)?;
+        let pooled = tape.silu(pooled)?;
+        let out = self.head.forward(tape, pooled)?;
+        let mean = tape.columns(out, 0, self.hidden_dim)?;
+        let log_std_dev = tape.columns(out, self.hidden_dim, self.hidden_dim)?;
+        let log_std_dev = bounded(tape, log_std_dev, LARGEST_LOG_STD_DEV)?;
+        let terms = tape.log_density(hidden, Gaussian { mean, log_std_dev })?;
+        tape.row_sums(terms)
     }
 }

@@ -19,18 +19,14 @@ mod generator;
 mod hierarchy;
 mod learn;
 
-use std::sync::Arc;
-
-use candle_core::{Device, Tensor, Var};
-
-use self::energy::SetEnergy;
+use self::energy::{Layout, SetEnergy};
 use self::generator::{DrawnSets, Recurrent};
 use self::hierarchy::Hierarchy;
-use crate::nn::{
-    Adam, AdamConfig, Initialiser, MovingAverage, Parameters, StateParts, join_parts, normals,
-};
-use crate::point::PointBackend;
+use crate::nn::Initialiser;
 use crate::rng::Stream;
+use crate::tape::{
+    AdamConfig, Array, Device, Parameter, ParameterBuilder, ParameterSet, Tape, check_taken,
+};
 use crate::tensor::Tensors;
 use crate::{Error, Result, SetOffsets};
 
@@ -47,10 +43,16 @@ enum Generator {
 }
 
 impl Generator {
-    fn draw(&self, num_sets: usize, size: usize, stream: Stream) -> Result<DrawnSets> {
+    fn draw(
+        &self,
+        tape: &mut Tape,
+        num_sets: usize,
+        size: usize,
+        stream: Stream,
+    ) -> Result<DrawnSets> {
         match self {
-            Self::Recurrent(recurrent) => recurrent.draw(num_sets, size, stream),
-            Self::Hierarchical(hierarchy) => hierarchy.draw(num_sets, size, stream),
+            Self::Recurrent(recurrent) => recurrent.draw(tape, num_sets, size, stream),
+            Self::Hierarchical(hierarchy) => hierarchy.draw(tape, num_sets, size, stream),
         }
     }
 }
@@ -59,37 +61,33 @@ impl Generator {
 #[derive(Debug)]
 pub struct SetEnergyProcess {
     config: SetEnergyConfig,
-    parameters: Parameters,
     energy: SetEnergy,
     generator: Generator,
     /// log η_t, `[T]`.
-    log_step_sizes: Var,
-    adam: Adam,
-    generator_adam: Adam,
-    average: MovingAverage,
+    log_step_sizes: Parameter,
+    /// Those of the energy.
+    parameters: ParameterSet,
+    /// Those of the generator and the step sizes.
+    sampler_parameters: ParameterSet,
 }
 
 impl SetEnergyProcess {
-    /// Networks with starting values from `seed`.
+    /// Networks with starting values from `seed`, on a device.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidValue`] naming the field that is outside its range.
-    pub fn new(
-        config: SetEnergyConfig,
-        seed: u64,
-        backend: &Arc<dyn PointBackend>,
-    ) -> Result<Self> {
+    pub fn new(config: SetEnergyConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
-        let parameters = Parameters::new(seed);
-        let model = parameters.group("energy");
-        let sampler = parameters.group("sampler");
-        let energy = SetEnergy::new(&config, &model, backend)?;
-        let group = sampler.group("generator");
+        let mut builder = ParameterBuilder::new(seed);
+        let energy = SetEnergy::new(&config, &mut builder.group("energy"))?;
+        let mut of_sampler = ParameterBuilder::new(seed);
+        let mut sampler = of_sampler.group("sampler");
+        let mut group = sampler.group("generator");
         let generator = match config.generator {
-            GeneratorKind::Recurrent => Generator::Recurrent(Recurrent::new(&config, &group)?),
+            GeneratorKind::Recurrent => Generator::Recurrent(Recurrent::new(&config, &mut group)?),
             GeneratorKind::Hierarchical => {
-                Generator::Hierarchical(Hierarchy::new(&config, &group, backend)?)
+                Generator::Hierarchical(Hierarchy::new(&config, &mut group)?)
             }
         };
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
@@ -101,24 +99,24 @@ impl SetEnergyProcess {
             ..AdamConfig::default()
         };
         // Against a moving opponent momentum overshoots.
-        let adam = Adam::new(&model, AdamConfig { beta1: 0.0, ..settings })?;
-        let generator_adam = Adam::new(&sampler, AdamConfig { beta1: 0.5, ..settings })?;
-        let average = MovingAverage::new(&parameters, config.average_decay)?;
-        Ok(Self {
-            config,
-            parameters,
-            energy,
-            generator,
-            log_step_sizes,
-            adam,
-            generator_adam,
-            average,
-        })
+        let of_energy = AdamConfig { beta1: 0.0, ..settings };
+        let decay = config.average_decay;
+        let parameters = ParameterSet::new(builder, device, of_energy, Some(decay))?;
+        // The generator is updated several times a step; its average is to reach as far back.
+        let decay = decay.powf(1.0 / config.generator_updates as f32);
+        let settings = AdamConfig { beta1: 0.5, ..settings };
+        let sampler_parameters = ParameterSet::new(of_sampler, device, settings, Some(decay))?;
+        Ok(Self { config, energy, generator, log_step_sizes, parameters, sampler_parameters })
     }
 
     /// The settings.
     pub fn config(&self) -> &SetEnergyConfig {
         &self.config
+    }
+
+    /// Whether steps are taken on a GPU.
+    pub fn learns_on_gpu(&self) -> bool {
+        self.parameters.device().is_gpu()
     }
 
     /// u of every set, `[sets]`: log p but for Zₙ.
@@ -127,9 +125,13 @@ impl SetEnergyProcess {
     ///
     /// [`Error::InvalidValue`] unless `elements` `[total, d]` fits the offsets.
     pub fn log_potentials(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
-        let elements = self.tensor(elements, offsets)?;
-        let u = self.energy.log_potential(&elements, offsets, &self.energy.weights())?;
-        Ok(u.to_vec1()?)
+        let elements = self.upload(elements, offsets)?;
+        let mut tape = self.parameters.device().tape();
+        tape.read(&self.parameters);
+        let elements = tape.constant(elements, self.shape(offsets))?;
+        let layout = Layout::new(offsets.clone());
+        let u = self.energy.log_potential(&mut tape, elements, &layout)?;
+        tape.download(u)
     }
 
     /// ∇u of every element, `[total, d]`.
@@ -138,9 +140,10 @@ impl SetEnergyProcess {
     ///
     /// As [`log_potentials`](Self::log_potentials).
     pub fn scores(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
-        let elements = self.tensor(elements, offsets)?;
-        let weights = self.energy.weights().detached();
-        Ok(self.energy.score(&elements, offsets, &weights)?.flatten_all()?.to_vec1()?)
+        let elements = self.upload(elements, offsets)?;
+        let layout = Layout::new(offsets.clone());
+        let score = self.energy.score(&self.parameters, &elements, &layout)?;
+        self.parameters.device().download(&score)
     }
 
     /// `num_sets` sets of `size` elements, `[num_sets, size, d]`: the sampler's draws, and after them
@@ -160,57 +163,66 @@ impl SetEnergyProcess {
             let found = format!("{num_sets} sets of {size} elements");
             return Err(Error::invalid("num_sets, size", "at least 1", found));
         }
-        let weights = self.energy.weights().detached();
         let mut drawn = Vec::with_capacity(num_sets * size * self.config.element_dim);
         for (batch, start) in (0..num_sets).step_by(DRAWN_TOGETHER).enumerate() {
             let stream = stream.child(batch as u64);
-            let count = DRAWN_TOGETHER.min(num_sets - start);
-            let offsets = SetOffsets::uniform(count, size)?;
-            let mut elements = self.draw(&offsets, size, &weights, stream)?.elements.detach();
+            let layout = Layout::uniform(DRAWN_TOGETHER.min(num_sets - start), size)?;
+            let mut elements = self.draw_alone(&layout, size, stream)?;
             for number in 0..num_refining {
-                let score = self.energy.score(&elements, &offsets, &weights)?;
-                let score = score.clamp(-self.config.clip, self.config.clip)?;
                 let left = 1.0 - (number + 1) as f64 / num_refining as f64;
-                let noise = normals(score.dims2()?, stream.child(1000 + number as u64))?;
-                let noise = (noise * (left * self.config.step_size.sqrt()))?;
-                elements = ((elements + (score * (0.5 * self.config.step_size))?)? + noise)?;
+                let stream = stream.child(1000 + number as u64);
+                elements = self.refine(&elements, &layout, left, stream)?;
             }
-            drawn.extend(elements.flatten_all()?.to_vec1::<f32>()?);
+            drawn.extend(self.parameters.device().download(&elements)?);
         }
         Ok(drawn)
     }
 
+    /// x + (η/2) g + `left` √η ξ.
+    fn refine(
+        &self,
+        elements: &Array,
+        layout: &Layout,
+        left: f64,
+        stream: Stream,
+    ) -> Result<Array> {
+        let score = self.energy.score(&self.parameters, elements, layout)?;
+        let mut tape = self.parameters.device().tape();
+        let shape = self.shape(&layout.offsets);
+        let elements = tape.constant(elements.clone(), shape)?;
+        let score = tape.constant(score, shape)?;
+        #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+        let clip = self.config.clip as f32;
+        let score = tape.clamp(score, -clip, clip)?;
+        let drift = tape.affine(score, 0.5 * self.config.step_size, 0.0)?;
+        let noise = tape.normals(shape, stream)?;
+        let noise = tape.affine(noise, left * self.config.step_size.sqrt(), 0.0)?;
+        let moved = tape.add(elements, drift)?;
+        let moved = tape.add(moved, noise)?;
+        Ok(tape.array(moved).clone())
+    }
+
     /// Uses the averages in the place of the parameters.
-    ///
-    /// # Errors
-    ///
-    /// None in practice.
-    pub fn use_average(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
+    pub fn use_average(&mut self) {
+        self.parameters.use_average(true);
+        self.sampler_parameters.use_average(true);
     }
 
     /// Uses the parameters themselves.
-    ///
-    /// # Errors
-    ///
-    /// None in practice.
-    pub fn use_parameters(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
+    pub fn use_parameters(&mut self) {
+        self.parameters.use_average(false);
+        self.sampler_parameters.use_average(false);
     }
 
     /// Everything that a later step depends on.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] while the averages are in use.
+    /// [`Error::Device`] if the device fails.
     pub fn state(&self) -> Result<Tensors> {
-        let parts = [
-            ("parameters", self.parameters.export()?),
-            ("adam", self.adam.export()?),
-            ("generator_adam", self.generator_adam.export()?),
-            ("average", self.average.export()?),
-        ];
-        Ok(join_parts(parts))
+        let mut state = self.parameters.export()?;
+        state.extend(self.sampler_parameters.export()?);
+        Ok(state)
     }
 
     /// Takes back what [`state`](Self::state) gave.
@@ -219,21 +231,21 @@ impl SetEnergyProcess {
     ///
     /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
     pub fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let mut parts = StateParts::split(state)?;
-        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
-        let (generator_adam, average) = (parts.take("generator_adam")?, parts.take("average")?);
-        parts.finish()?;
-        self.parameters.import(&parameters)?;
-        self.adam.import(&adam)?;
-        self.generator_adam.import(&generator_adam)?;
-        self.average.import(&average)
+        let mut state = state.clone();
+        self.parameters.import(&mut state)?;
+        self.sampler_parameters.import(&mut state)?;
+        check_taken(&state)
     }
 
-    fn tensor(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Tensor> {
-        let shape = (offsets.num_elements(), self.config.element_dim);
+    fn shape(&self, offsets: &SetOffsets) -> (usize, usize) {
+        (offsets.num_elements(), self.config.element_dim)
+    }
+
+    fn upload(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Array> {
+        let shape = self.shape(offsets);
         crate::error::check_length("elements", elements.len(), shape.0 * shape.1, || {
             format!("total {} x element_dim {}", shape.0, shape.1)
         })?;
-        Ok(Tensor::from_slice(elements, shape, &Device::Cpu)?)
+        self.parameters.device().upload(elements.to_vec())
     }
 }

@@ -1,6 +1,7 @@
 // Functions of single entries, rows and columns of the tape.
 
-// y = m(x): 0 a x + b, 1 eˣ, 2 SiLU, 3 rectifier, 4 square, 5 tanh, 6 clamp to [a, b].
+// y = m(x): 0 a x + b, 1 eˣ, 2 SiLU, 3 rectifier, 4 square, 5 tanh, 6 clamp to [a, b], 7 log(1 + eˣ),
+// 8 log x.
 extern "C" __global__ void map_entries(const float *x, float *out, u64 count, int kind, float a, float b) {
     GRID(i, count) {
         float v = x[i], y;
@@ -11,6 +12,8 @@ extern "C" __global__ void map_entries(const float *x, float *out, u64 count, in
             case 3: y = v < 0.0f ? 0.0f : v; break;
             case 4: y = v * v; break;
             case 5: y = tanhf(v); break;
+            case 7: y = (v < 0.0f ? 0.0f : v) + log1pf(expf(-fabsf(v))); break;
+            case 8: y = logf(v); break;
             default: y = v < a ? a : v > b ? b : v;
         }
         out[i] = y;
@@ -29,6 +32,8 @@ extern "C" __global__ void map_entries_backward(const float *x, const float *g, 
             case 3: slope = v > 0.0f ? 1.0f : 0.0f; break;
             case 4: slope = 2.0f * v; break;
             case 5: { float t = tanhf(v); slope = 1.0f - t * t; break; }
+            case 7: slope = 1.0f / (1.0f + expf(-v)); break;
+            case 8: slope = 1.0f / v; break;
             default: slope = v >= a && v <= b ? 1.0f : 0.0f;
         }
         out[i] = g[i] * slope;
@@ -62,6 +67,15 @@ extern "C" __global__ void repeat_number(const float *x, float *out, u64 count) 
 // One number for every row.
 extern "C" __global__ void repeat_columns(const float *x, float *out, u64 count, u32 columns) {
     GRID(i, count) { u64 row; u32 column; place(i, columns, row, column); out[i] = x[row]; }
+}
+
+// Columns in another order: column j of the result is column order[j].
+extern "C" __global__ void arrange_columns(const float *x, const u32 *order, float *out, u64 count, u32 columns) {
+    GRID(i, count) {
+        u64 row; u32 column;
+        place(i, columns, row, column);
+        out[i] = x[row * columns + order[column]];
+    }
 }
 
 // out[i] = x[rows[i]], row by row; `count` entries of `columns` columns.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::super::elementwise::{Join, Map, Spread};
-use super::super::{Array, Choice, DrawDomain, Interpolation, NOTHING, Shape};
+use super::super::order::Way;
+use super::super::{Array, Choice, DrawDomain, Interpolation, NOTHING, Order, Shape};
 use super::store::{Open, open};
 use super::{Buffer, Gpu};
 use crate::Result;
@@ -94,6 +95,29 @@ pub(in super::super) fn repeat_columns(
     let (gpu, count) = (open(gpu)?, rows * columns);
     let out = gpu.buffer::<f32>(count)?;
     gpu.kernels().repeat_columns(&gpu, flat(count), x, &out, count as u64, columns as u32)?;
+    Ok(out.into())
+}
+
+/// An [`Order`] on the GPU.
+struct SentOrder {
+    forth: Buffer<u32>,
+    back: Buffer<u32>,
+}
+
+pub(in super::super) fn arrange(
+    gpu: &Gpu,
+    x: &Buffer,
+    order: &Arc<Order>,
+    way: Way,
+) -> Result<Array> {
+    let (gpu, count) = (open(gpu)?, x.len());
+    let sent = gpu.copy_of(order, |device, order| {
+        let (forth, back) = (device.upload(&order.forth)?, device.upload(&order.back)?);
+        Ok(SentOrder { forth, back })
+    })?;
+    let from = if way == Way::Forth { &sent.forth } else { &sent.back };
+    let (out, columns) = (gpu.buffer::<f32>(count)?, order.forth.len() as u32);
+    gpu.kernels().arrange_columns(&gpu, flat(count), x, from, &out, count as u64, columns)?;
     Ok(out.into())
 }
 

@@ -25,6 +25,7 @@ kernels! {
     fn scale_entries(x: &Buffer, out: &Buffer, count: u64, start: u64, factor: f32);
     fn repeat_number(x: &Buffer, out: &Buffer, count: u64);
     fn repeat_columns(x: &Buffer, out: &Buffer, count: u64, columns: u32);
+    fn arrange_columns(x: &Buffer, order: &Buffer<u32>, out: &Buffer, count: u64, columns: u32);
     fn gather_rows(x: &Buffer, rows: &Buffer<u32>, out: &Buffer, count: u64, columns: u32);
     fn gather_rows_backward(
         g: &Buffer, starts: &Buffer<u32>, choices: &Buffer<u32>, out: &Buffer, count: u64,

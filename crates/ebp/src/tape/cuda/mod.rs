@@ -29,8 +29,8 @@ mod sums;
 
 pub(super) use self::adam::adam;
 pub(super) use self::entries::{
-    concat, cut, fill, gather, gather_backward, interpolate, interpolate_backward, join, map,
-    map_backward, place, repeat_columns, scale_from, weigh_draws,
+    arrange, concat, cut, fill, gather, gather_backward, interpolate, interpolate_backward, join,
+    map, map_backward, place, repeat_columns, scale_from, weigh_draws,
 };
 pub(super) use self::laws::{
     cell, cell_backward, draw, draw_backward, kl, kl_backward, log_mass, log_mass_backward,
