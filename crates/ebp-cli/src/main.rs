@@ -23,11 +23,5 @@ fn main() -> ExitCode {
     // By itself it keeps them for 10 ms only, about a step: 3000 page faults in each.
     // SAFETY: an integer for an integer option; no other thread runs yet.
     unsafe { mi_option_set(PURGE_DELAY, 10_000) };
-    // candle keeps a pool of its own whose threads spin between operations, and takes time from
-    // ours: 10 of the 46 ms of a step on 16 cores. What is large does not go through it.
-    if std::env::var_os("CANDLE_NUM_THREADS").is_none() {
-        // SAFETY: no other thread runs yet.
-        unsafe { std::env::set_var("CANDLE_NUM_THREADS", "1") };
-    }
     ebp_cli::main()
 }

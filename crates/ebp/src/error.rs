@@ -181,9 +181,6 @@ pub enum Error {
         /// After how many steps.
         step: u64,
     },
-    /// The tensor framework refused an operation.
-    #[error("tensor operation failed: {0}")]
-    Tensor(#[from] candle_core::Error),
 }
 
 /// A place in a file.

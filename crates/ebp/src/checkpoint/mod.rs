@@ -16,6 +16,7 @@
 
 mod checksum;
 mod meta;
+mod parts;
 mod store;
 mod weights;
 

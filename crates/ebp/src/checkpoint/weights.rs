@@ -14,8 +14,9 @@
 
 use std::collections::BTreeMap;
 
+use super::parts::{StateParts, join_parts};
 use super::{Checkpoint, CheckpointMeta, Holds};
-use crate::nn::{FIRST_MOMENT, NUM_STEPS, SECOND_MOMENT, StateParts, join_parts};
+use crate::tape::{FIRST_MOMENT, NUM_STEPS, SECOND_MOMENT};
 use crate::tensor::{Tensor, Tensors};
 use crate::{Error, Result};
 

@@ -12,7 +12,7 @@ use super::surroundings::{Observed, Surroundings};
 use crate::Result;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::point::Activation;
-use crate::process::one::EnergyBasedConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::tape::{Array, AttentionSets, Choice, Device, Group, Tape, Var};
 
 #[derive(Clone, Debug)]

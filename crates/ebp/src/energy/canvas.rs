@@ -12,9 +12,9 @@
 use std::sync::Arc;
 
 use crate::Result;
+use crate::data::Grid;
 use crate::nn::{Dense, DenseConfig, Initialiser};
-use crate::process::Grid;
-use crate::process::one::EnergyBasedConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::tape::{Choice, Group, Interpolation, Tape, Var};
 
 #[derive(Clone, Debug)]

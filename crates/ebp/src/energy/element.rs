@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::nn::Initialiser;
 use crate::point::{ContextAt, MlpConfig, MlpShape, PointMlp};
-use crate::process::one::{EnergyBasedConfig, LatentAt};
+use crate::recipe::{EnergyBasedConfig, LatentAt};
 use crate::tape::{Array, Group, Operators, Parameter, ParameterSet, Points, Tape, Var};
 use crate::{Result, SetOffsets};
 

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::Result;
-use crate::process::Grid;
+use crate::data::Grid;
 
 /// Adds the numbers, and `num_frequencies` sines and cosines of each.
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]

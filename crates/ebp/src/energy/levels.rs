@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::features::push_features;
 use crate::point::{ContextAt, MlpConfig, MlpShape};
-use crate::process::one::{EnergyBasedConfig, EnergyForm, Space};
+use crate::recipe::{EnergyBasedConfig, EnergyForm, Space};
 use crate::tape::{Array, CandidateVars, Device, Group, Parameter, Points, Tape, Var};
 use crate::{Error, Result, SetOffsets};
 

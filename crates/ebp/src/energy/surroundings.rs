@@ -9,8 +9,8 @@
 //! everything in one vector; what lies next to a target need not take that way.
 
 use super::features::{known_places, push_features};
-use crate::process::Grid;
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::data::Grid;
+use crate::recipe::{EnergyBasedConfig, Space};
 use crate::{Error, Result};
 
 /// Standard deviations of the blurs, in pixels.

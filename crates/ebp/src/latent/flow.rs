@@ -10,7 +10,7 @@
 
 use super::gaussian::{missing, saved};
 use super::{Codes, GaussianPrior, Prior, PriorState, check_rows};
-use crate::nn::module::Coupling;
+use crate::nn::Coupling;
 use crate::rng::Stream;
 use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, Tape, Var};
 use crate::tensor::Tensor;

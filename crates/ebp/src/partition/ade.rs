@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Targets, mean_of_means};
 use crate::energy::{ElementEnergy, base_measure};
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Sampler};
 use crate::tape::{AdamConfig, Array, Choice, Device, ParameterBuilder, ParameterSet, Tape, Var};

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::around::around;
 use super::cells::stratified;
-use super::{Estimate, ProposalKind, Targets};
+use super::{Estimate, Targets};
 use crate::energy::ElementEnergy;
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, ProposalKind, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Sampler};
 use crate::tape::{Array, CandidateVars, Device, DrawDomain, LikelihoodVars, Tape, Var};

@@ -7,18 +7,17 @@
 mod ade;
 mod around;
 mod cells;
-mod config;
 mod importance;
+mod own_points;
 mod score_matching;
 
 use std::sync::Arc;
-
-pub use self::config::{Estimator, ProposalConfig, ProposalKind};
 
 pub(crate) use self::ade::{Ade, Game, WriteTargets};
 pub(crate) use self::around::around;
 pub(crate) use self::cells::stratified;
 pub(crate) use self::importance::{CandidateArrays, CandidateRows, Importance};
+pub(crate) use self::own_points::{GridMixture, Proposals, Workspace};
 pub(crate) use self::score_matching::{NoisyArrays, NoisyRows, noisy_loss};
 
 use crate::energy::ElementEnergy;

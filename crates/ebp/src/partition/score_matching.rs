@@ -11,7 +11,7 @@
 use super::Targets;
 use crate::Result;
 use crate::energy::ElementEnergy;
-use crate::process::one::EnergyBasedConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::rng::Stream;
 use crate::tape::{Array, Device, Tape, Var};
 

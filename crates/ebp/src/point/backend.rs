@@ -4,11 +4,10 @@
 //! the result, and backward passes recompute a tile's activations rather than store them.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use super::{
     DynamicsCotangent, DynamicsGradients, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Likelihood,
-    PointBatch, PointMlp, ResidentLearner, ResidentModel,
+    PointBatch, PointMlp,
 };
 use crate::error::{check_finite, check_length};
 use crate::point::mlp::check_context;
@@ -333,14 +332,6 @@ pub trait PointBackend: Debug + Send + Sync {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients>;
-
-    /// A learner that takes whole steps on the device; `None` where steps are made of the
-    /// operations above.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] if the device fails.
-    fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>>;
 }
 
 impl Candidates<'_> {

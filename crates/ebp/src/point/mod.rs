@@ -19,7 +19,6 @@ mod likelihood;
 mod mlp;
 mod mover;
 mod operations;
-mod resident;
 mod shape;
 
 pub use activation::Activation;
@@ -35,8 +34,4 @@ pub use dynamics::{
 };
 pub use likelihood::Likelihood;
 pub use mlp::{PointBatch, PointMlp};
-pub use resident::{
-    PlacedLinear, PlacedMlp, ResidentBatch, ResidentLearner, ResidentModel, ResidentReport,
-    ResidentState, ResidentStep, SentBatch,
-};
 pub use shape::{ContextAt, LayerShape, MAX_WIDTH, MlpConfig, MlpShape};

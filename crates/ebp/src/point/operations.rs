@@ -4,7 +4,6 @@
 //! [`PointBackend`], which checks what goes in and what comes out.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use super::checks::{
     OVERFLOW, check_critical, check_dynamics_cotangent, check_dynamics_gradients, check_gradients,
@@ -13,8 +12,7 @@ use super::checks::{
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,
     LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, PointBackend, PointBatch,
-    PointMlp, Pooled, Pooling, ResidentLearner, ResidentModel, Score, ScoreCotangent, Wanted,
-    likelihood,
+    PointMlp, Pooled, Pooling, Score, ScoreCotangent, Wanted, likelihood,
 };
 use crate::error::check_finite;
 use crate::{Error, Result};
@@ -109,10 +107,6 @@ pub trait Operations: Debug + Send + Sync {
         cotangent: &[f32],
         wanted: Wanted,
     ) -> Result<Gradients>;
-
-    fn resident(&self, _model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
-        Ok(None)
-    }
 }
 
 impl<O: Operations> PointBackend for O {
@@ -333,9 +327,5 @@ impl<O: Operations> PointBackend for O {
             check_critical(&pooled.critical, batch, outputs)?;
         }
         check_gradients(Operations::pool_backward(self, mlp, batch, pooled, cotangent, wanted)?)
-    }
-
-    fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
-        Operations::resident(self, model)
     }
 }

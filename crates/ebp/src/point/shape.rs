@@ -8,7 +8,7 @@
 //! bias [out]
 //! ```
 //!
-//! One flat vector is one optimiser state, one checkpoint entry and one candle tensor.
+//! One flat vector is one optimiser state, one checkpoint entry and one value on a tape.
 
 use std::ops::Range;
 

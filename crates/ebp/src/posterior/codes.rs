@@ -9,7 +9,7 @@
 
 use crate::Result;
 use crate::nn::{Dense, DenseConfig, Initialiser};
-use crate::process::one::EnergyBasedConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::tape::{Gaussian, Group, Tape, Var};
 
 #[derive(Clone, Debug)]

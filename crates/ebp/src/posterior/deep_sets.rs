@@ -6,7 +6,7 @@ use super::PosteriorRows;
 use crate::batch::SetBatch;
 use crate::energy::push_features;
 use crate::point::{Activation, ContextAt, MlpConfig, MlpShape, Pooling};
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, Space};
 use crate::tape::{Group, Parameter, Points, Tape, Var};
 use crate::{Result, SetOffsets};
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::batch::SetBatch;
 use crate::nn::{Dense, DenseConfig, Initialiser};
-use crate::process::one::{EnergyBasedConfig, PosteriorForm, Space};
+use crate::recipe::{EnergyBasedConfig, PosteriorForm, Space};
 use crate::tape::{Array, Device, Gaussian, Group, Tape, Var};
 use crate::{Result, SetOffsets};
 

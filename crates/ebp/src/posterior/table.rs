@@ -10,11 +10,11 @@ use rayon::prelude::*;
 
 use super::PosteriorRows;
 use crate::batch::SetBatch;
+use crate::data::Grid;
 use crate::energy::known_places;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::point::Activation;
-use crate::process::Grid;
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, Space};
 use crate::tape::{Group, Tape, Var};
 use crate::{Result, SetOffsets};
 

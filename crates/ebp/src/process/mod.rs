@@ -5,9 +5,7 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
-mod block;
 mod covariance;
-mod discrete;
 mod draw;
 mod energy_based;
 mod exact;
@@ -17,28 +15,22 @@ mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
-pub mod one;
 mod picture;
 mod set_energy;
 mod special;
 mod standardised;
 mod student_t;
 mod task;
-pub(crate) mod unconditional;
 
 use std::fmt::Debug;
 
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
-pub use block::SamplerKind;
-pub use discrete::{
-    DiscreteConfig, DiscretePredictive, DiscreteProcess, EnergyForm, Grid, PosteriorForm, Rendered,
-    Rendering,
-};
 pub use energy_based::{
-    Dynamics, EnergyBasedConfig, EnergyBasedPredictive, EnergyBasedProcess, Estimator,
-    FillSettings, PosteriorPooling, PredictionRule, Proposal, SamplerConfig, TrainingMode,
+    Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
+    EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PointMethod, PointStart,
+    PointsPredictive, PredictionRule, Rendered, Rendering, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
@@ -53,12 +45,6 @@ pub use set_energy::{
 pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};
 pub use task::Task;
-pub use unconditional::{
-    AugmentationConfig, BatchMaker, CloudBatch, CloudEstimator, CloudSamplerConfig, Decay,
-    DenoiseSettings, DrawReport, DrawSettings, LatentAt, LatentCodes, NoiseSchedule,
-    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SetScore, UnconditionalConfig,
-    UnconditionalProcess,
-};
 
 /// A law of values at locations, ready to be conditioned.
 pub trait Process: Debug + Send + Sync {

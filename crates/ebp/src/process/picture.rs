@@ -1,6 +1,7 @@
 //! A picture as the set of its pixels: t on [−1, 1]², x on [−1, 1].
 
-use super::{Grid, Task};
+use super::Task;
+use crate::data::Grid;
 use crate::data::image::Images;
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};

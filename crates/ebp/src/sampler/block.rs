@@ -10,9 +10,10 @@
 
 use std::sync::Arc;
 
-use super::{Places, SamplerConfig};
+use super::Places;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::point::Activation;
+use crate::recipe::SamplerConfig;
 use crate::rng::Stream;
 use crate::tape::{Choice, Group, Parameter, Tape, Var};
 use crate::{Result, SetOffsets};

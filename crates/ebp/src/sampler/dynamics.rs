@@ -20,10 +20,11 @@
 //! ones L = log q₀ + (‖v_T‖² − ‖v₀‖²)/2, less the log-determinants Σ a of the scales. Where the
 //! noise is annealed to zero there is no such density, and L is that of the generator alone.
 
-use super::{Draws, Dynamics, Followed, NoiseSchedule, SamplerConfig};
+use super::{Draws, Followed};
 use crate::Result;
 use crate::nn::Initialiser;
 use crate::point::Clip;
+use crate::recipe::{Dynamics, NoiseSchedule, SamplerConfig};
 use crate::rng::Stream;
 use crate::tape::{Group, MotionRules, Parameter, Points, Tape, Var};
 

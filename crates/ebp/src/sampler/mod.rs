@@ -5,19 +5,16 @@
 //! and with them what takes its place: E exp(u(x) − L) = Z.
 
 mod block;
-mod config;
 mod dynamics;
 mod planar;
 
 use std::sync::Arc;
 
-pub use self::config::{Dynamics, NoiseSchedule, SamplerConfig, SamplerKind};
-
 use self::block::BlockGenerator;
 use self::dynamics::DynamicsLayers;
 use self::planar::FlowGenerator;
 use crate::energy::ElementEnergy;
-use crate::process::one::{EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, SamplerKind, Space};
 use crate::rng::Stream;
 use crate::tape::{Choice, Group, Tape, Var};
 use crate::{Result, SetOffsets};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Places, SamplerConfig};
+use super::Places;
 use crate::Result;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::point::{Activation, ContextAt, MlpConfig, MlpShape};
+use crate::recipe::SamplerConfig;
 use crate::rng::Stream;
 use crate::tape::{Group, Parameter, Points, Tape, Var};
 

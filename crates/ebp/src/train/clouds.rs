@@ -1,11 +1,12 @@
-//! Training of unconditional processes on clouds.
+//! Training on clouds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
-use crate::data::{CloudSource, SetView};
-use crate::process::{BatchMaker, CloudBatch, UnconditionalProcess};
+use crate::batch::{SetBatch, TaskBatch};
+use crate::data::CloudSource;
+use crate::process::{Batch, BatchMaker, EnergyBasedProcess};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -13,9 +14,9 @@ use crate::{Error, Result};
 /// A process and the clouds it learns from. Batches are prepared ahead, beside the networks' work.
 #[derive(Debug)]
 pub struct CloudTraining {
-    process: UnconditionalProcess,
+    process: EnergyBasedProcess,
     source: Arc<Source>,
-    ahead: Ahead<CloudBatch>,
+    ahead: Ahead<Batch>,
 }
 
 /// Where batches come from: no parameter of the process is in here.
@@ -38,7 +39,7 @@ impl CloudTraining {
     /// [`Error::InvalidValue`] if the dimension is not the process's, a number is not finite, or
     /// `batch_size` is 0.
     pub fn new(
-        process: UnconditionalProcess,
+        process: EnergyBasedProcess,
         clouds: impl Into<CloudSource>,
         batch_size: usize,
         seed: u64,
@@ -47,44 +48,43 @@ impl CloudTraining {
         if batch_size == 0 {
             return Err(Error::invalid("batch_size", "at least 1", batch_size));
         }
-        let expected = process.config().value_dim;
+        let expected = process.space().value_dim;
         if clouds.dim() != expected {
             let expected = format!("of {expected} numbers a point");
             return Err(Error::invalid("clouds", expected, clouds.dim()));
         }
         clouds.check_finite()?;
         let maker = process.batch_maker();
-        let ahead = Ahead::new(process.learns_on_device());
+        let ahead = Ahead::new(process.device().is_gpu());
         let order = Mutex::new(None);
         let source = Arc::new(Source { clouds, batch_size, seed, maker, order });
         Ok(Self { process, source, ahead })
     }
 
     /// The process.
-    pub fn process(&self) -> &UnconditionalProcess {
+    pub fn process(&self) -> &EnergyBasedProcess {
         &self.process
     }
 
     /// The process, to be changed.
-    pub fn process_mut(&mut self) -> &mut UnconditionalProcess {
+    pub fn process_mut(&mut self) -> &mut EnergyBasedProcess {
         &mut self.process
     }
 
     /// The process alone.
-    pub fn into_process(self) -> UnconditionalProcess {
+    pub fn into_process(self) -> EnergyBasedProcess {
         self.process
     }
 }
 
 impl Source {
-    fn prepare(&self, step: &Step) -> Result<CloudBatch> {
-        let members = self.members(step.number);
-        let sets: Vec<SetView<'_>> = members.iter().map(|&set| self.clouds.view(set)).collect();
-        let batch = self.maker.prepare(&sets, step);
-        for set in members {
+    fn prepare(&self, step: &Step) -> Result<Batch> {
+        let mut sets = SetBatch::new(0, self.clouds.dim());
+        for set in self.members(step.number) {
+            sets.push(&[], &self.clouds.set(set))?;
             self.clouds.was_read(set);
         }
-        batch
+        self.maker.prepare(&TaskBatch::whole(sets), step)
     }
 
     /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between.
@@ -120,7 +120,7 @@ impl Trainable for CloudTraining {
             Some(batch) => batch?,
             None => self.source.prepare(step)?,
         };
-        self.process.learn_from(batch, step)
+        self.process.learn(&batch, step)
     }
 
     fn foresee(&mut self, next: &Step) {
@@ -153,7 +153,7 @@ mod tests {
             energy_widths: vec![2],
             ..UnconditionalConfig::default()
         };
-        let process = UnconditionalProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
+        let process = EnergyBasedProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
         let offsets = SetOffsets::uniform(6, 1).unwrap();
         let names = (0..6).map(|number| number.to_string()).collect();
         let clouds = Clouds::new(1, vec![0.0; 6], offsets, names).unwrap();

@@ -3,16 +3,15 @@
 //! A new case is a variant of [`BenchCase`] with a line in `name`, `run` and `flops`.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use super::flops::{self, Extent};
 use super::step::{MOST_COORDINATES, TrainingStep, num_proposals};
 use super::workload::{NUM_STEPS, Workload};
-use crate::Result;
 use crate::point::{
     Clip, Cotangent, Langevin, Leapfrog, Motion, PointBackend, Pooled, Pooling, ScoreCotangent,
     Wanted,
 };
+use crate::{Result, tape};
 
 /// η, s and the clip of the paper's point clouds.
 const STEP_SIZES: [f32; NUM_STEPS] = [0.1; NUM_STEPS];
@@ -86,13 +85,14 @@ impl BenchCase {
     pub(super) fn runner<'a>(
         self,
         work: &'a Workload,
-        backend: &'a Arc<dyn PointBackend>,
+        device: &tape::Device,
     ) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         if self == Self::TrainingStep {
-            let mut step = TrainingStep::new(work, Arc::clone(backend))?;
+            let mut step = TrainingStep::new(work, device)?;
             return Ok(Box::new(move || step.run()));
         }
-        Ok(Box::new(move || self.run(work, &**backend)))
+        let backend = device.backend();
+        Ok(Box::new(move || self.run(work, &*backend)))
     }
 
     /// Runs an operation of the primitive once.

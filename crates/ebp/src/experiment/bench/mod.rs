@@ -141,7 +141,7 @@ impl Benchmark {
         let backend = self.device.backend();
         let flops = case.flops(workload, &*backend)?;
         let memory = PeakMemory::start();
-        let mut run = case.runner(workload, &backend)?;
+        let mut run = case.runner(workload, self.device.tape())?;
         run()?;
         let mut durations = Vec::new();
         let begin = Instant::now();

@@ -3,12 +3,11 @@
 //! Encoder, θ, log Z by importance sampling with as many proposals as a set has points, gradients,
 //! Adam, moving average; the next batch is prepared meanwhile, as in training.
 
-use std::sync::Arc;
-
 use super::workload::Workload;
 use crate::data::Clouds;
-use crate::point::{ContextAt, PointBackend};
-use crate::process::{LatentAt, UnconditionalConfig, UnconditionalProcess};
+use crate::point::ContextAt;
+use crate::process::EnergyBasedProcess;
+use crate::recipe::{EnergyBasedConfig, LatentAt, Space};
 use crate::rng::Stream;
 use crate::train::{CloudTraining, Step, Trainable};
 use crate::{Result, SetOffsets};
@@ -36,16 +35,15 @@ pub(super) fn num_proposals(work: &Workload) -> usize {
 }
 
 impl TrainingStep {
-    pub(super) fn new(work: &Workload, backend: Arc<dyn PointBackend>) -> Result<Self> {
+    pub(super) fn new(work: &Workload, device: &crate::tape::Device) -> Result<Self> {
         let batch = work.batch();
         let energy = work.energy.shape().config();
         let encoder = work.encoder.shape().config();
         let (num_sets, num_points) = (batch.offsets.num_sets(), batch.offsets.size(0));
         let largest = batch.elements.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let encoder_widths = encoder.hidden_widths.iter().copied().chain([encoder.output_dim]);
-        let config = UnconditionalConfig {
-            value_dim: energy.value_dim,
-            half_width: largest + MARGIN,
+        let space = Space::points(energy.value_dim, largest + MARGIN);
+        let config = EnergyBasedConfig {
             latent_dim: energy.context_dim.max(1),
             encoder_widths: encoder_widths.collect(),
             energy_widths: energy.hidden_widths.clone(),
@@ -57,12 +55,12 @@ impl TrainingStep {
             num_proposals: num_proposals(work),
             encoder_points: num_points,
             likelihood_points: num_points,
-            ..UnconditionalConfig::default()
+            ..EnergyBasedConfig::points()
         };
         let names = (0..num_sets).map(|set| set.to_string()).collect();
         let offsets = SetOffsets::uniform(num_sets, num_points)?;
         let clouds = Clouds::new(energy.value_dim, batch.elements.to_vec(), offsets, names)?;
-        let process = UnconditionalProcess::new(config, 1, backend)?;
+        let process = EnergyBasedProcess::new(config, space, 1, device)?;
         let training = CloudTraining::new(process, clouds, num_sets, 1)?;
         Ok(Self { training, stream: Stream::new(1, "training step"), next: 0 })
     }

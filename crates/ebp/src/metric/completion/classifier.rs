@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::data::image::{Images, KnownPart};
 use crate::nn::Step;
-use crate::nn::module::{Network, Sets};
+use crate::nn::{Network, Sets};
 use crate::point::{Activation, MlpConfig};
 use crate::rng::Stream;
 use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, Tape, Var, softmax_rows};

@@ -22,9 +22,9 @@ use crate::checkpoint::{Checkpoint, Holds};
 use crate::data::Clouds;
 use crate::data::normalise::Affine;
 use crate::latent::Prior;
-use crate::process::{
-    DenoiseSettings, DrawReport, DrawSettings, LatentCodes, LogDensity, UnconditionalProcess,
-};
+use crate::process::LogDensity;
+use crate::process::{DenoiseSettings, DrawReport, DrawSettings, EnergyBasedProcess, LatentCodes};
+use crate::recipe::Space;
 use crate::rng::Stream;
 use crate::train::{CloudTraining, Evaluation, Finished, Step};
 use crate::{Error, Result};
@@ -34,7 +34,7 @@ use crate::{Error, Result};
 pub struct CloudModel {
     settings: CloudSettings,
     /// With its averages.
-    process: UnconditionalProcess,
+    process: EnergyBasedProcess,
     scale: CloudScale,
     device: Device,
     codes: CodeSource,
@@ -57,11 +57,9 @@ fn build(
     settings: &CloudSettings,
     scale: &CloudScale,
     device: &Device,
-) -> Result<UnconditionalProcess> {
-    let mut config = settings.model.clone();
-    config.value_dim = scale.affine.centre.len();
-    config.half_width = scale.half_width;
-    UnconditionalProcess::new(config, settings.seed, device.backend())
+) -> Result<EnergyBasedProcess> {
+    let space = Space::points(scale.affine.centre.len(), scale.half_width);
+    EnergyBasedProcess::new(settings.model.clone(), space, settings.seed, device.tape())
 }
 
 /// Trains the process that the settings describe.
@@ -74,11 +72,12 @@ pub(super) fn learn(
     let (batch_size, seed) = (settings.batch_size, settings.seed);
     let mut model = CloudTraining::new(process, data.train.clone(), batch_size, seed)?;
     let held_out = data.held_out_sets(settings.evaluation.num_sets);
+    let held_out = model.process().point_sets(&held_out)?;
     let look = move |model: &mut CloudTraining, step: &Step| {
         let process = model.process_mut();
-        process.use_average()?;
+        process.use_average();
         let found = process.evaluate(&held_out, step.stream);
-        process.use_parameters()?;
+        process.use_parameters();
         Ok(found?.into_iter().map(|(name, value)| (format!("held_out_{name}"), value)).collect())
     };
     let evaluation = Evaluation::new(settings.evaluation.every, look)?;
@@ -96,7 +95,7 @@ impl CloudModel {
         let scale = CloudScale::from_numbers(&checkpoint.meta.numbers)?;
         let mut process = build(settings, &scale, device)?;
         process.restore(&checkpoint.model_state()?)?;
-        process.use_average()?;
+        process.use_average();
         let meta = &checkpoint.meta;
         let codes = CodeSource {
             directory: directory.map(Path::to_owned),
@@ -167,7 +166,7 @@ impl CloudModel {
     ///
     /// [`Error::InvalidValue`] if the clouds do not fit or a number is not finite.
     pub fn encode(&self, clouds: &Clouds) -> Result<LatentCodes> {
-        self.process.encode(&sets(&self.standardise(clouds)?))
+        self.encode_standardised(&sets(&self.standardise(clouds)?))
     }
 
     /// A noisy cloud `[n, d]`, cleaned; points, `settings.noise` and the answer in the units of the
@@ -214,19 +213,20 @@ impl CloudModel {
         sets: &[&[f32]],
         stream: Stream,
     ) -> Result<impl Fn(&str) -> f64 + use<>> {
-        let found = self.process.evaluate(sets, stream)?;
+        let found = self.process.evaluate(&self.process.point_sets(sets)?, stream)?;
         Ok(move |name: &str| {
             found.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, value)| *value)
         })
     }
 
     pub(crate) fn encode_standardised(&self, sets: &[&[f32]]) -> Result<LatentCodes> {
-        self.process.encode(sets)
+        self.process.encode(&self.process.point_sets(sets)?)
     }
 
     /// Codes by an encoder of the same shape that has learned nothing.
     pub(crate) fn encode_untrained(&self, sets: &[&[f32]]) -> Result<LatentCodes> {
-        build(&self.settings, &self.scale, &self.device)?.encode(sets)
+        let untrained = build(&self.settings, &self.scale, &self.device)?;
+        untrained.encode(&untrained.point_sets(sets)?)
     }
 
     pub(crate) fn denoise_standardised(

@@ -85,7 +85,7 @@ impl CloudModel {
         })?;
         let clouds = self.standardise(clouds)?;
         let clouds = sets(&clouds);
-        let codes = self.process.encode(&clouds)?;
+        let codes = self.encode_standardised(&clouds)?;
         let k = self.latent_dim();
         let at_mean = self.process.log_partition(&codes.mean, num_proposals, stream.child(0))?;
         // Densities of data are those of standardised points over scaleᵈ.

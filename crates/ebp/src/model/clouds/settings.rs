@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::UnconditionalConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::train::TrainerConfig;
 
 /// Everything that decides a run.
@@ -18,7 +18,7 @@ pub struct CloudSettings {
     /// How it is judged.
     pub evaluation: CloudEvaluation,
     /// The energy-based process.
-    pub model: UnconditionalConfig,
+    pub model: EnergyBasedConfig,
     /// The loop.
     pub train: TrainerConfig,
 }
@@ -90,7 +90,7 @@ impl Default for CloudSettings {
             batch_size: 64,
             data: CloudDataSettings::default(),
             evaluation: CloudEvaluation::default(),
-            model: UnconditionalConfig::default(),
+            model: EnergyBasedConfig::points(),
             train: TrainerConfig { record_every: 20, ..TrainerConfig::default() },
         }
     }

@@ -19,11 +19,9 @@ pub use self::settings::{CurveDataSettings, CurveEvaluation, CurveProcess, Curve
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::data::table::ColumnChoice;
-use crate::process::one::{EnergyBasedProcess, Space};
-use crate::process::{
-    Learner, PredictionRule, Predictive, Process,
-    StandardisedPredictive,
-};
+use crate::process::EnergyBasedProcess;
+use crate::process::{Learner, PredictionRule, Predictive, Process, StandardisedPredictive};
+use crate::recipe::Space;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, Regression, Step};
 use crate::{IndexedSet, Result};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rivals::{ExactSettings, ImplicitSettings};
 use crate::model::NeuralSettings;
-use crate::process::one::EnergyBasedConfig;
+use crate::recipe::EnergyBasedConfig;
 use crate::train::{TaskConfig, TrainerConfig};
 
 /// Everything that decides a run.

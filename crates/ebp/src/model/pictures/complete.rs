@@ -4,8 +4,8 @@ use image::RgbImage;
 
 use super::{GivenPicture, PictureModel, PictureSize, Trained, element, exact};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
-use crate::partition::Estimator;
 use crate::process::Process;
+use crate::recipe::Estimator;
 use crate::rng::Stream;
 use crate::{Error, Result};
 

@@ -2,7 +2,7 @@
 
 use super::complete::{MAP_DRAWS, filled};
 use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
-use crate::process::one::EnergyBasedProcess;
+use crate::process::EnergyBasedProcess;
 use crate::process::{FillSettings, LEVEL_CELL, LatentProcess, PredictionRule, Predictive};
 use crate::{Error, IndexedSet, Result};
 

@@ -3,7 +3,7 @@
 use super::complete::{MAP_DRAWS, filled};
 use super::element::variances;
 use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
-use crate::process::one::EnergyBasedProcess;
+use crate::process::EnergyBasedProcess;
 use crate::process::{Rendered, Rendering};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
@@ -67,7 +67,8 @@ fn in_rounds(
         let places: Vec<usize> = portion.iter().map(|&index| missing[index]).collect();
         let asked = given.locations(&places)?;
         let stream = stream.child(1 + round as u64);
-        let drawn = process.predict_levels(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
+        let drawn =
+            process.predict_levels(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
         for (&index, value) in portion.iter().zip(drawn.chunks_exact(channels)) {
             found[index * channels..][..channels].copy_from_slice(value);
         }

@@ -6,8 +6,8 @@ use image::DynamicImage;
 use image::imageops::FilterType;
 
 use super::PictureSize;
+use crate::data::Grid;
 use crate::data::image::{ImageOptions, parse_image};
-use crate::process::Grid;
 use crate::{Error, IndexedSet, Result};
 
 /// A mask is white from this level on.

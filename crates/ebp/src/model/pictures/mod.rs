@@ -22,14 +22,14 @@ pub use self::settings::{
 };
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
+use crate::data::Grid;
 use crate::data::image::{Images, KnownPart};
 use crate::metric::completion::{CompletionTask, judge_completions};
+use crate::process::EnergyBasedProcess;
 use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
-use crate::partition::Estimator;
-use crate::process::one::{EnergyBasedConfig, EnergyBasedProcess, Space};
-use crate::process::{Grid, LatentProcess, Learner};
+use crate::process::{LatentProcess, Learner};
+use crate::recipe::{EnergyBasedConfig, Estimator, SamplerKind, Space};
 use crate::rng::Stream;
-use crate::sampler::SamplerKind;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
 use crate::{Error, Result};
@@ -96,7 +96,7 @@ enum Trained {
 impl Trained {
     /// The untrained process that the settings describe.
     fn new(settings: &PictureSettings, size: PictureSize, device: &Device) -> Result<Self> {
-        let (seed, backend) = (settings.seed, device.backend());
+        let seed = settings.seed;
         let space = Space::picture(Grid::new(size.width, size.height)?, size.channels);
         let energy_based = |config: EnergyBasedConfig| -> Result<Self> {
             let process = EnergyBasedProcess::new(config, space, seed, device.tape())?;

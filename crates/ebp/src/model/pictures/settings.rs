@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::NeuralSettings;
 use crate::point::Activation;
-use crate::partition::{Estimator, ProposalConfig};
-use crate::process::one::{EnergyBasedConfig, EnergyForm, PosteriorForm, PosteriorPooling};
+use crate::recipe::{
+    EnergyBasedConfig, EnergyForm, Estimator, PosteriorForm, PosteriorPooling, ProposalConfig,
+};
 use crate::train::{PictureTaskConfig, TrainerConfig};
 
 /// Everything that decides a run.

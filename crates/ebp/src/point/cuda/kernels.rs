@@ -13,7 +13,6 @@ kernels! {
         include_str!("dynamics.cu"),
         include_str!("critical.cu"),
         include_str!("adam.cu"),
-        include_str!("resident/resident.cu"),
     ];
 
     // kernels.cu
@@ -135,22 +134,5 @@ kernels! {
         parameters: &Buffer, first: &Buffer, second: &Buffer, average: Option<&Buffer>,
         gradient: &Buffer, parts: &Buffer<f64>, num_parts: u32, numbers: AdamNumbers, count: u64,
         square: &Buffer<f64>,
-    );
-
-    // resident.cu
-    fn draw_theta(
-        out: &Buffer, theta: &Buffer, kl: &Buffer, sets: u32, k: u32, first: f32, low: f32, high: f32,
-        k0: u32, k1: u32,
-    );
-    fn theta_backward(
-        out: &Buffer, g_theta: &Buffer, kl_weights: &Buffer, g: &Buffer, sets: u32, k: u32,
-        first: f32, low: f32, high: f32, k0: u32, k1: u32,
-    );
-    fn rectify(input: &Buffer, out: &Buffer, count: u64);
-    fn rectify_backward(g: &Buffer, input: &Buffer, count: u64);
-    fn scale_from(input: &Buffer, out: &Buffer, count: u64, start: u64, factor: f32);
-    fn set_figures(
-        f: &Buffer, log_weights: &Buffer, is_near: &Buffer<u8>, log_partition: &Buffer, kl: &Buffer,
-        out: &Buffer, count: u32, k: u32,
     );
 }

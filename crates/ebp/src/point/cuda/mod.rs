@@ -17,7 +17,6 @@
 //! fused     all steps of a narrow network's dynamics in one kernel
 //! adam      a step of the optimiser
 //! slices    the operations on arrays of the host
-//! resident  whole training steps, without a way back in between
 //! distances between pairs of point sets, for `metric`
 //! ```
 //!
@@ -49,7 +48,6 @@ mod motion;
 mod network;
 mod pool;
 mod products;
-mod resident;
 mod reverse;
 mod rows;
 mod second_order;

@@ -1,19 +1,16 @@
 //! The operations on arrays of the host: upload, compute, download.
 
-use std::sync::Arc;
-
 use super::{
     Buffer, CudaBackend, Device, DeviceBatch, DeviceCandidateValues, DeviceCandidates,
     DeviceCotangent, DeviceLangevin, DeviceLeapfrog, DeviceLogWeights, DeviceMlp, DeviceMotion,
-    DevicePooled, Sets, resident,
+    DevicePooled, Sets,
 };
 use crate::Result;
 use crate::point::operations::Operations;
 use crate::point::{
     Backward, CandidateValues, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients,
     Gradients, Langevin, LangevinRun, Leapfrog, LeapfrogRun, Likelihood, LogPartition, LogWeights,
-    PointBatch, PointMlp, Pooled, Pooling, ResidentLearner, ResidentModel, Score, ScoreCotangent,
-    Wanted,
+    PointBatch, PointMlp, Pooled, Pooling, Score, ScoreCotangent, Wanted,
 };
 
 /// A network and a batch that were sent.
@@ -339,9 +336,5 @@ impl Operations for CudaBackend {
         let given = device.upload(cotangent)?;
         let (network, all) = (sent.network(), sent.all());
         fetch(&device, &device.pool_backward(&network, &all, &found, &given, wanted)?)
-    }
-
-    fn resident(&self, model: &ResidentModel) -> Result<Option<Arc<dyn ResidentLearner>>> {
-        Ok(Some(Arc::new(resident::CudaLearner::new(self, model)?)))
     }
 }

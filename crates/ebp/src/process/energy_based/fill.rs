@@ -2,23 +2,20 @@
 //! are, the others follow ∇u of one θ ~ q(θ | context).
 //!
 //! ```text
-//! x ← x + (η/2) ∇ₓ u(x, t; θ) + s_t ξ,   u = f/τ,   s_t = √η, falling to 0 over the second half
+//! x ← x + (η/2) ∇ₓ u(x, t; θ) + s_t ξ,   s_t = √η, falling to 0 over the second half
 //! ```
 //!
 //! They start at the learned sampler's draws, or uniformly on the domain where there is none, and
 //! are reflected at its walls. Without annealing the law of the end is exp u up to the steps' bias.
 
-use candle_core::Tensor;
+use std::sync::Arc;
 
-use super::features::push_features;
-use super::latent::Gaussians;
-use super::targets::Targets;
-use super::{EnergyBasedProcess, Result};
-use crate::nn::Mode;
-use crate::point::{Bounds, Clip, Langevin, Motion, PointBatch, PointMlp};
-use crate::process::task::{check_dimensions, count_locations};
+use super::{Energy, EnergyBasedProcess};
+use crate::point::{Bounds, Clip, Langevin, Motion, PointBatch};
+use crate::process::task::count_locations;
 use crate::rng::Stream;
-use crate::{Error, IndexedSet, SetOffsets};
+use crate::sampler::{Followed, Places};
+use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// How long and how far elements move.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +36,7 @@ impl Default for FillSettings {
 }
 
 impl FillSettings {
-    pub(crate) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         if self.num_steps == 0 {
             return Err(Error::invalid("num_steps", "at least 1", self.num_steps));
         }
@@ -51,7 +48,7 @@ impl FillSettings {
 
     /// s_t.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    pub(crate) fn noise_scales(&self) -> Vec<f32> {
+    fn noise_scales(&self) -> Vec<f32> {
         let last = self.num_steps.saturating_sub(1).max(1) as f64;
         (0..self.num_steps)
             .map(|step| {
@@ -67,7 +64,8 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if a setting is outside its range or the context does not fit.
+    /// [`Error::InvalidValue`] if a setting is outside its range, the context does not fit or the
+    /// process is over a finite alphabet, whose values cannot move.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
     pub fn fill(
         &self,
@@ -78,45 +76,40 @@ impl EnergyBasedProcess {
         stream: Stream,
     ) -> Result<Vec<f64>> {
         settings.check()?;
-        let config = self.config();
-        let (dims, frequencies) = (config.value_dim, config.location_frequencies);
-        check_dimensions("context", context, config.location_dim, dims)?;
-        let m = count_locations(locations, config.location_dim)?;
+        let dims = self.space.value_dim;
+        let context = self.as_batch("context", context)?;
+        let m = count_locations(locations, self.space.location_dim)?;
         if m == 0 || count == 0 {
             return Ok(Vec::new());
         }
-        let posterior = self.posterior.encode(&[context])?;
-        let repeated = Gaussians {
-            mean: posterior.mean.repeat((count, 1))?,
-            log_std_dev: posterior.log_std_dev.repeat((count, 1))?,
-        };
-        let theta = repeated.draw(stream.child(0))?;
-        let parameters = self.energy.parameters(Mode::Evaluate)?;
-        let calibrated = self.energy.calibrated(&parameters)?.detach();
-        let start = self.start(locations, &theta, &calibrated, stream)?;
-
+        let energy = self.element_network()?;
+        let thetas = self.draw_latents(&context, count, stream.child(0))?;
+        let seen = self.observed(&context)?;
+        let narrow: Vec<f32> = locations.iter().map(|&t| t as f32).collect();
+        let unknown = self.location_rows(seen.as_ref(), &narrow)?;
+        let known = self.location_rows(seen.as_ref(), context.locations(0))?;
+        let width = self.parts.num_features;
+        let start = self.start((&unknown, m), &thetas, stream)?;
         // The whole set of every draw: the known elements, which are fixed, then the others.
-        let (low, high) = config.value_domain;
+        let (low, high) = (self.space.low, self.space.high);
         let mut elements = Vec::new();
         for values in start.chunks_exact(m * dims) {
-            for index in 0..context.len() {
-                elements.extend(context.value(index).iter().map(|&x| x as f32));
-                push_features(context.location(index), frequencies, &mut elements);
+            let fixed = context.values(0).chunks_exact(dims).zip(known.chunks_exact(width));
+            for (value, row) in fixed {
+                elements.extend_from_slice(value);
+                elements.extend_from_slice(row);
             }
-            let rows = values.chunks_exact(dims).zip(locations.chunks_exact(config.location_dim));
-            for (value, location) in rows {
+            for (value, row) in values.chunks_exact(dims).zip(unknown.chunks_exact(width)) {
                 elements.extend(value.iter().map(|x| x.clamp(low, high)));
-                push_features(location, frequencies, &mut elements);
+                elements.extend_from_slice(row);
             }
         }
-        let size = context.len() + m;
-        let is_fixed: Vec<bool> = (0..count * size).map(|row| row % size < context.len()).collect();
-        let energy =
-            PointMlp::new(self.energy.module.shape().clone(), calibrated.to_vec1::<f32>()?)?;
-        let thetas = theta.flatten_all()?.to_vec1::<f32>()?;
+        let size = context.size(0) + m;
+        let is_fixed: Vec<bool> =
+            (0..count * size).map(|row| row % size < context.size(0)).collect();
         let offsets = SetOffsets::uniform(count, size)?;
         let batch = PointBatch { elements: &elements, offsets: &offsets, context: &thetas };
-        let run = self.energy.module.backend().langevin(
+        let run = self.device.backend().langevin(
             &energy,
             &batch,
             &Langevin {
@@ -126,13 +119,13 @@ impl EnergyBasedProcess {
                 motion: Motion {
                     // A step no longer than a quarter of the domain.
                     clip: Clip::Elementwise(0.5 * (high - low) / settings.step_size as f32),
+                    base_std_dev: self.config.base(),
                     bounds: Some(Bounds { low, high }),
                     is_fixed: Some(&is_fixed),
-                    ..Motion::default()
                 },
             },
         )?;
-        let width = self.energy.module.shape().element_dim();
+        let width = energy.shape().element_dim();
         let moved = run.elements.chunks_exact(width).zip(&is_fixed).filter(|(_, fixed)| !**fixed);
         Ok(moved.flat_map(|(row, _)| &row[..dims]).map(|&x| f64::from(x)).collect())
     }
@@ -140,34 +133,31 @@ impl EnergyBasedProcess {
     /// Where the steps start, `[count, m, d_x]`.
     fn start(
         &self,
-        locations: &[f64],
-        theta: &Tensor,
-        calibrated: &Tensor,
+        (rows, m): (&[f32], usize),
+        thetas: &[f32],
         stream: Stream,
     ) -> Result<Vec<f32>> {
-        let config = self.config();
-        let (m, dims) = (locations.len() / config.location_dim, config.value_dim);
-        let count = theta.dim(0)?;
-        if let Some((sampler, _)) = &self.sampler {
-            let asked = IndexedSet::new(
-                config.location_dim,
-                dims,
-                locations.to_vec(),
-                vec![0.0; m * dims],
-            )?;
-            let targets = Targets::new(&vec![&asked; count], config.location_frequencies)?;
-            let energy = (&self.energy, calibrated);
-            let draws =
-                sampler.draw(energy, &targets, theta, (1, Mode::Evaluate), stream.child(1))?;
-            return Ok(draws.values.flatten_all()?.to_vec1()?);
-        }
-        let (low, high) = config.value_domain;
-        let mut values = vec![0.0; count * m * dims];
-        stream.child(1).fill_uniform(0, 0, &mut values);
-        for x in &mut values {
-            *x = low + (high - low) * *x;
-        }
-        Ok(values)
+        let count = thetas.len() / self.config.latent_dim;
+        let (Some(ade), Energy::Element(energy)) = (&self.ade, &self.parts.energy) else {
+            let mut values = vec![0.0; count * m * self.space.value_dim];
+            stream.child(1).fill_uniform(0, 0, &mut values);
+            let (low, high) = (self.space.low, self.space.high);
+            values.iter_mut().for_each(|x| *x = low + (high - low) * *x);
+            return Ok(values);
+        };
+        let mut tape = self.device.tape();
+        tape.read(&self.parameters);
+        tape.read(&ade.parameters);
+        let theta = tape.upload(thetas.to_vec(), (count, self.config.latent_dim))?;
+        let parameters = energy.calibrated(&mut tape, false)?;
+        let width = self.parts.num_features;
+        let places = Places {
+            features: Some(tape.upload(rows.repeat(count), (count * m, width))?),
+            offsets: Arc::new(SetOffsets::uniform(count, m)?),
+        };
+        let followed = Followed { energy, parameters, theta };
+        let draws = ade.sampler.draw(&mut tape, followed, &places, (1, false), stream.child(1))?;
+        tape.download(draws.values)
     }
 }
 

@@ -1,26 +1,23 @@
-//! The conditional energy-based process draw by draw of θ, on values that are quantised.
+//! What single draws of θ say about quantised values.
 
-use super::around::around;
-use super::partition::{Distinct, Nodes, for_each_chunk};
-use super::{EnergyBasedProcess, Result};
+use super::nodes::{Distinct, Nodes, for_each_chunk};
+use super::{Energy, EnergyBasedProcess};
 use crate::linalg::log_sum_exp;
-use crate::nn::Mode;
+use crate::partition::around;
 use crate::point::{CandidateValues, Candidates, LogWeights, PointBatch, PointMlp};
-use crate::process::energy_based::features::push_features;
-use crate::process::energy_based::latent::Gaussians;
-use crate::process::task::check_dimensions;
 use crate::process::{Hypotheses, LatentProcess};
 use crate::rng::Stream;
-use crate::{Error, IndexedSet, SetOffsets};
+use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// Candidates of log Z for values of more than one number.
 const NUM_AROUND: usize = 4096;
 
 impl LatentProcess for EnergyBasedProcess {
-    /// Values of one number are normalised over the cells, whose middles the nodes of the
-    /// quadrature must be: 256 cells on the domain. A spike between them gains nothing then. Values
-    /// of more numbers get the density times the volume of a cell, with Z by candidates around the
-    /// value itself, for the same reason; their means know nothing of the value.
+    /// Values of a finite alphabet are exact. Others of one number are normalised over the cells,
+    /// whose middles the nodes of the quadrature must be: 256 cells on the domain. A spike between
+    /// them gains nothing then. Values of more numbers get the density times the volume of a cell,
+    /// with Z by candidates around the value itself, for the same reason; their means know nothing
+    /// of the value.
     fn hypotheses(
         &self,
         context: &IndexedSet,
@@ -29,54 +26,72 @@ impl LatentProcess for EnergyBasedProcess {
         count: usize,
         stream: Stream,
     ) -> Result<Hypotheses> {
-        let config = self.config();
-        for (field, set) in [("context", context), ("targets", targets)] {
-            check_dimensions(field, set, config.location_dim, config.value_dim)?;
+        if let Energy::Levels(levels) = &self.parts.energy {
+            let own = levels.alphabet.log_cell().exp();
+            if (cell - own).abs() > 1e-6 {
+                return Err(Error::invalid("cell", format!("{own}, that of a level"), cell));
+            }
+            return self.predict_levels(context)?.hypotheses(targets, count, stream);
         }
-        let (m, dims) = (targets.len(), config.value_dim);
+        self.of_elements(context, targets, cell, count, stream)
+    }
+}
+
+/// Targets as rows: values beside the numbers of their locations.
+struct Rows {
+    values: Vec<f32>,
+    features: Vec<f32>,
+    num_features: usize,
+}
+
+impl EnergyBasedProcess {
+    fn of_elements(
+        &self,
+        context: &IndexedSet,
+        targets: &IndexedSet,
+        cell: f64,
+        count: usize,
+        stream: Stream,
+    ) -> Result<Hypotheses> {
+        let context = self.as_batch("context", context)?;
+        let batch = self.as_batch("targets", targets)?;
+        let (m, dims) = (targets.len(), self.space.value_dim);
         if m == 0 || count == 0 {
             return Ok(Hypotheses { log_mass: vec![], log_density: vec![], mean: vec![] });
         }
-        let nodes = Nodes::new(config.value_domain, dims);
-        let low = f64::from(config.value_domain.0);
-        let width = f64::from(config.value_domain.1) - low;
+        let nodes = Nodes::new(&self.space, self.domain());
+        let low = f64::from(self.space.low);
+        let width = f64::from(self.space.high) - low;
         if dims == 1 && (width / nodes.count as f64 - cell).abs() > 1e-6 {
             let expected = format!("{} cells on the domain of width {width}", nodes.count);
             return Err(Error::invalid("cell", expected, cell));
         }
-        let posterior = self.posterior.encode(&[context])?;
-        let repeated = Gaussians {
-            mean: posterior.mean.repeat((count, 1))?,
-            log_std_dev: posterior.log_std_dev.repeat((count, 1))?,
-        };
-        let thetas: Vec<f32> = repeated.draw(stream)?.flatten_all()?.to_vec1()?;
-        let flat = self.energy.calibrated(&self.energy.parameters(Mode::Evaluate)?)?;
-        let energy = PointMlp::new(self.energy.module.shape().clone(), flat.to_vec1::<f32>()?)?;
-        let values = self.target_values(&energy, targets, &thetas)?;
-
+        let thetas = self.draw_latents(&context, count, stream)?;
+        let energy = self.element_network()?;
+        let seen = self.observed(&context)?;
+        let features = self.location_rows(seen.as_ref(), batch.locations(0))?;
+        let num_features = self.parts.num_features;
+        let rows = Rows { values: batch.values(0).to_vec(), features, num_features };
+        let values = self.values_of(&energy, &rows, &thetas)?;
         let near = if dims == 1 {
             Vec::new()
         } else {
-            self.partitions_around(&energy, targets, &thetas, stream.child(1))?
+            self.partitions_around(&energy, &rows, &thetas, stream.child(1))?
         };
-        let distinct = Distinct::new(self, targets.locations());
+        let distinct = Distinct::new(&rows.features, num_features);
         let mut found = Hypotheses {
             log_mass: vec![0.0; count * m],
             log_density: vec![0.0; count * m],
             mean: vec![0.0; count * m * dims],
         };
-        for_each_chunk(self, &energy, &nodes, &thetas, &distinct, |chunk| {
+        for_each_chunk(self, &energy, (&nodes, &distinct), &thetas, |chunk| {
             let places = distinct.of_target.iter().enumerate();
             for (target, &place) in places.filter(|(_, place)| chunk.holds(**place)) {
                 for draw in 0..count {
-                    let exponents: Vec<f64> =
-                        chunk.exponents(draw, place).iter().map(|&f| f64::from(f)).collect();
+                    let exponents = nodes.exponents(chunk.values(draw, place));
                     let total = log_sum_exp(&exponents);
                     let row = draw * m + target;
-                    let log_partition = match near.get(row) {
-                        Some(&log_partition) => f64::from(log_partition),
-                        None => nodes.integrate(&exponents).0,
-                    };
+                    let log_partition = near.get(row).map_or(total, |&z| f64::from(z));
                     found.log_density[row] = f64::from(values[row]) - log_partition;
                     found.log_mass[row] = if dims == 1 {
                         #[expect(
@@ -100,59 +115,53 @@ impl LatentProcess for EnergyBasedProcess {
         })?;
         Ok(found)
     }
-}
 
-impl EnergyBasedProcess {
     /// log Z of every target under every θ, `[count, m]`, by candidates around the target's value.
-    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
     fn partitions_around(
         &self,
         energy: &PointMlp,
-        targets: &IndexedSet,
+        rows: &Rows,
         thetas: &[f32],
         stream: Stream,
     ) -> Result<Vec<f32>> {
-        let config = self.config();
-        let own: Vec<f32> = targets.values().iter().map(|&x| x as f32).collect();
-        let found = around(&own, config.value_dim, NUM_AROUND, config.value_domain, stream);
-        let mut locations = Vec::new();
-        for index in 0..targets.len() {
-            push_features(targets.location(index), config.location_frequencies, &mut locations);
-        }
-        let offsets = SetOffsets::uniform(1, targets.len())?;
+        let (space, domain) = (&self.space, self.domain());
+        let dims = space.value_dim;
+        let mut found = around(&rows.values, dims, NUM_AROUND, (space.low, space.high), stream);
+        let pairs = found.log_weights.iter_mut().zip(found.values.chunks_exact(dims));
+        pairs.for_each(|(weight, y)| *weight += domain.base(y));
+        let offsets = SetOffsets::uniform(1, rows.values.len() / dims)?;
+        let backend = self.device.backend();
         let mut partitions = Vec::new();
-        for theta in thetas.chunks_exact(config.latent_dim) {
+        for theta in thetas.chunks_exact(self.config.latent_dim) {
             let candidates = Candidates {
                 values: CandidateValues::PerAnchor(&found.values),
                 num_candidates: found.num_candidates,
-                locations: &locations,
+                locations: &rows.features,
                 offsets: &offsets,
                 context: theta,
                 log_weights: LogWeights::PerAnchor(&found.log_weights),
             };
-            let backend = self.energy.module.backend();
             partitions.extend(backend.log_partition(energy, &candidates)?.log_partition);
         }
         Ok(partitions)
     }
 
-    /// f/τ of every target under every θ, `[count, m]`.
-    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    fn target_values(
-        &self,
-        energy: &PointMlp,
-        targets: &IndexedSet,
-        thetas: &[f32],
-    ) -> Result<Vec<f32>> {
-        let mut rows = Vec::new();
-        for i in 0..targets.len() {
-            rows.extend(targets.value(i).iter().map(|&x| x as f32));
-            push_features(targets.location(i), self.config().location_frequencies, &mut rows);
+    /// u of every target under every θ, `[count, m]`.
+    fn values_of(&self, energy: &PointMlp, rows: &Rows, thetas: &[f32]) -> Result<Vec<f32>> {
+        let (dims, domain) = (self.space.value_dim, self.domain());
+        let (mut elements, mut bases) = (Vec::new(), Vec::new());
+        for (value, row) in
+            rows.values.chunks_exact(dims).zip(rows.features.chunks_exact(rows.num_features))
+        {
+            elements.extend_from_slice(value);
+            elements.extend_from_slice(row);
+            bases.push(domain.base(value));
         }
-        let count = thetas.len() / self.config().latent_dim;
-        let elements = rows.repeat(count);
-        let offsets = SetOffsets::uniform(count, targets.len())?;
+        let count = thetas.len() / self.config.latent_dim;
+        let elements = elements.repeat(count);
+        let offsets = SetOffsets::uniform(count, bases.len())?;
         let batch = PointBatch { elements: &elements, offsets: &offsets, context: thetas };
-        self.energy.module.backend().values(energy, &batch)
+        let f = self.device.backend().values(energy, &batch)?;
+        Ok(f.iter().zip(bases.iter().cycle()).map(|(f, base)| f + base).collect())
     }
 }

@@ -1,167 +1,501 @@
-//! One step of neural collapsed inference: posterior, estimate of log Z, update.
+//! One step of neural collapsed inference.
 //!
 //! ```text
-//! loss = E_q(θ) [ likelihood part ] + κ KL(q(θ | all) ‖ prior) / n + penalty E‖∇ₓf‖²   per element
+//! loss = E_q(θ | all) [ likelihood part ] + κ KL(q(θ | all) ‖ prior) / n + penalty E‖∇ₓf‖²
 //! ```
+//!
+//! per element, every set counting the same. The prior is N(0, I), or the posterior of the context
+//! where the other elements are explained (`TrainingMode`). A second level z adds
+//! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
-use candle_core::Tensor;
-
-use super::config::{Estimator, Proposal, TrainingMode};
-use super::latent::Gaussians;
-use super::targets::Targets;
-use super::{EnergyBasedProcess, Learner, Task};
-use crate::nn::{Mode, Record, Step, TensorBatch};
+use super::batch::{Batch, BatchMaker, Plan};
+use super::{Energy, EnergyBasedProcess, PictureParts};
+use crate::batch::{SetBatch, TaskBatch};
+use crate::energy::ElementEnergy;
+use crate::nn::{Record, Step};
+use crate::partition::{Estimate, Game, Targets, WriteTargets, mean_of_means, noisy_loss};
+use crate::posterior::Reading;
 use crate::process::task::check_tasks;
+use crate::process::{Learner, Preparation, Prepared, Preparer, Task};
+use crate::recipe::{Decay, Estimator};
+use crate::rng::Stream;
+use crate::sampler::Followed;
+use crate::tape::{Array, Gaussian, Tape, Var};
 use crate::tensor::Tensors;
-use crate::{IndexedSet, Result};
+use crate::{Error, Result};
 
-/// A latent coordinate whose KL exceeds this many nats on average is active.
+/// A coordinate of θ with more nats on average is in use.
 const ACTIVE: f32 = 0.01;
 
-impl Learner for EnergyBasedProcess {
-    /// The record: `loss` per set; `nats`, the negative log-density per target; `kl` in nats per
-    /// set; `active_units`, latent coordinates that carry information (0: a collapsed posterior);
-    /// `effective_candidates` of the estimate of log Z; `gradient_norm` before clipping; and
-    /// `sampler_loss`, E_q[τ L − f], where a sampler is trained.
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        check_tasks(tasks, self.config.location_dim, self.config.value_dim)?;
-        self.use_parameters()?;
-        let num_sets = tasks.len();
-        let all = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
-        let posterior = self.posterior.encode(&all.iter().collect::<Vec<_>>())?;
-        let (prior, targets): (_, Vec<&IndexedSet>) = match self.config.mode {
-            TrainingMode::FullSet => {
-                (Gaussians::standard(num_sets, self.config.latent_dim)?, all.iter().collect())
-            }
-            TrainingMode::Predictive => {
-                let contexts: Vec<_> = tasks.iter().map(|task| &task.context).collect();
-                let targets = tasks.iter().map(|task| &task.target).collect();
-                (self.posterior.encode(&contexts)?, targets)
-            }
-        };
-        let targets = Targets::new(&targets, self.config.location_frequencies)?;
-        let theta = posterior.draw(step.stream.child(0))?;
-        let sampler_loss = match self.sampler {
-            Some(_) => Some(self.train_sampler(&targets, &theta, step)?),
-            None => None,
-        };
-
-        let kl_terms = posterior.kl_terms(&prior)?;
-        let kl = (kl_terms.sum_all()? / num_sets as f64)?;
-        let parameters = self.energy.parameters(Mode::Train)?;
-        let estimate = self.estimate(&targets, &theta, &parameters, step)?;
-        let kl_weight = self.kappa(step) * estimate.unit / targets.per_set();
-        let mut loss = (&estimate.loss + (&kl * kl_weight)?)?;
-        if self.config.gradient_penalty > 0.0 {
-            let penalty = self.mean_squared_slope(&targets, &estimate, &theta, &parameters)?;
-            loss = (loss + (penalty * (self.config.gradient_penalty * step.cosine()))?)?;
-        }
-        let gradients = loss.backward()?;
-        let update = self.adam.step(&gradients, step.learning_rate(self.config.learning_rate))?;
-        self.average.update()?;
-
-        let scalar = |tensor: &Tensor| Ok::<_, crate::Error>(f64::from(tensor.to_scalar::<f32>()?));
-        let unit_kl = kl_terms.mean(0)?.to_vec1::<f32>()?;
-        let mut record = vec![
-            ("loss", scalar(&loss)? * targets.per_set()),
-            ("nats", scalar(&estimate.nats)?),
-            ("kl", scalar(&kl)?),
-            ("active_units", unit_kl.iter().filter(|kl| **kl > ACTIVE).count() as f64),
-            ("effective_candidates", estimate.effective_candidates),
-            ("gradient_norm", update.gradient_norm),
-        ];
-        record.extend(sampler_loss.map(|loss| ("sampler_loss", loss)));
-        Ok(record)
-    }
-
-    fn use_average(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { Ok(()) } else { self.average.swap_in() }
-    }
-
-    fn use_parameters(&mut self) -> Result<()> {
-        if self.average.is_swapped_in() { self.average.swap_out() } else { Ok(()) }
-    }
-
-    fn state(&self) -> Result<Tensors> {
-        self.export()
-    }
-
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        self.import(state)
-    }
-}
-
-/// The likelihood part of a loss, per element.
-struct Estimate {
-    loss: Tensor,
-    /// What a nat is worth in `loss`: 1, or τ for the adversarial gap.
-    unit: f64,
-    /// Negative log-density per element, for the record.
-    nats: Tensor,
-    effective_candidates: f64,
-    /// Draws of the sampler, `[n · count, d_x]`; `None` for importance sampling.
-    draws: Option<Tensor>,
+/// The latents of a step.
+struct Latents {
+    theta: Var,
+    codes: Option<Var>,
+    /// What the posterior read of the context; `None` where nothing is given.
+    context: Option<Reading>,
+    /// KL of every coordinate, `[sets, k]`.
+    kl_terms: Var,
 }
 
 impl EnergyBasedProcess {
+    /// Updates the process once and says what happened: named numbers, losses first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NonFinite`] or [`Error::NonFiniteGradient`] if the step diverged,
+    /// [`Error::Device`] if the device fails.
+    pub fn learn(&mut self, batch: &Batch, step: &Step) -> Result<Record> {
+        self.parameters.use_average(false);
+        let mut tape = self.device.tape();
+        tape.train(&self.parameters);
+        let latents = self.latents(&mut tape, batch, step)?;
+        let sampler_loss = self.train_sampler(&tape, batch, latents.theta, step)?;
+        let estimate = self.estimate(&mut tape, batch, &latents, step)?;
+
+        let (sets, _) = tape.shape(latents.theta);
+        let per_set = tape.row_sums(latents.kl_terms)?;
+        let weights = tape.constant(batch.kl_weights.clone(), (sets, 1))?;
+        let shares = tape.multiply(per_set, weights)?;
+        let kl = tape.sum(shares)?;
+        let kl = tape.affine(kl, self.kappa(step), 0.0)?;
+        let mut loss = tape.add(estimate.loss, kl)?;
+        if self.config.gradient_penalty > 0.0 {
+            let penalty = self.slope_penalty(&mut tape, batch, latents.theta, &estimate, step)?;
+            loss = tape.add(loss, penalty)?;
+        }
+        let unit_kl = tape.column_sums(latents.kl_terms)?;
+        let report = Report::new(&mut tape, loss, &estimate, unit_kl, sampler_loss)?;
+        let gradients = tape.backward(loss)?;
+        let update = self.parameters.step(&gradients, self.learning_rate(step))?;
+        let mut record = report.read(self, sets)?;
+        record.push(("gradient_norm", update.gradient_norm));
+        Ok(record)
+    }
+
+    /// q(θ | all), its prior, and draws of both levels.
+    fn latents(&self, tape: &mut Tape, batch: &Batch, step: &Step) -> Result<Latents> {
+        let all = self.parts.posterior.read(tape, &batch.all)?;
+        let context = match &batch.context {
+            Some(context) => Some(self.parts.posterior.read(tape, context)?),
+            None => None,
+        };
+        let shape = tape.shape(all.law.mean);
+        let prior = match &context {
+            Some(context) => context.law,
+            None => tape.standard_gaussian(shape)?,
+        };
+        let theta = tape.draw(all.law, step.stream.child(1))?;
+        let mut kl_terms = tape.kl(all.law, prior)?;
+        let mut codes = None;
+        if let Some(PictureParts { local: Some(local), .. }) = &self.parts.picture {
+            let law = local.read(tape, theta, all.pooled)?;
+            let prior: Gaussian = match &context {
+                Some(context) => local.read(tape, theta, context.pooled)?,
+                None => {
+                    let shape = tape.shape(law.mean);
+                    tape.standard_gaussian(shape)?
+                }
+            };
+            let more = tape.kl(law, prior)?;
+            kl_terms = tape.concat(&[kl_terms, more])?;
+            codes = Some(tape.draw(law, step.stream.child(4))?);
+        }
+        Ok(Latents { theta, codes, context, kl_terms })
+    }
+
+    /// The targets with everything they see.
+    fn targets(&self, tape: &mut Tape, batch: &Batch, latents: &Latents) -> Result<Targets> {
+        let mut targets = batch.targets.write(tape)?;
+        let (Some(picture), Some(seen)) = (&self.parts.picture, &batch.targets.picture) else {
+            return Ok(targets);
+        };
+        let mut parts: Vec<Var> = targets.features.into_iter().collect();
+        if let (Some(attention), Some(looks)) = (&picture.attention, &seen.looks) {
+            parts.push(attention.find(tape, looks)?);
+        }
+        let sets = tape.shape(latents.theta).0;
+        let pooled = match &latents.context {
+            // Where the context is hidden from targets, the canvas does not show it either.
+            Some(context) => {
+                let is_seen = tape.constant(seen.is_seen.clone(), (sets, 1))?;
+                tape.multiply(context.pooled, is_seen)?
+            }
+            None => {
+                let width = self.parts.posterior.num_pooled();
+                let zeros = tape.device().zeros(sets * width)?;
+                tape.constant(zeros, (sets, width))?
+            }
+        };
+        let latents = (latents.theta, pooled, latents.codes);
+        parts.extend(picture.canvas.read(tape, latents, &seen.rows)?);
+        let features = tape.concat(&parts)?;
+        targets.features = Some(features);
+        Ok(targets)
+    }
+
+    /// The estimator's part of the loss.
     fn estimate(
         &self,
-        targets: &Targets,
-        theta: &Tensor,
-        parameters: &Tensor,
+        tape: &mut Tape,
+        batch: &Batch,
+        latents: &Latents,
         step: &Step,
     ) -> Result<Estimate> {
-        let stream = step.stream.child(2);
-        if self.config.estimator == Estimator::Importance {
-            let calibrated = self.energy.calibrated(parameters)?;
-            let proposal = self.config.proposal;
-            let (nats, effective_candidates) =
-                self.negative_log_density(targets, theta, &calibrated, proposal, stream)?;
-            let loss = nats.clone();
-            return Ok(Estimate { loss, unit: 1.0, nats, effective_candidates, draws: None });
-        }
-        let (loss, draws) = self.adversarial_gap(targets, theta, parameters, step)?;
-        // What the energy alone says, by the same candidates as importance sampling.
-        let calibrated = self.energy.calibrated(&parameters.detach())?.detach();
-        let (nats, effective_candidates) = self.negative_log_density(
-            targets,
-            &theta.detach(),
-            &calibrated,
-            Proposal::Stratified,
-            stream,
-        )?;
-        let (unit, draws) = (self.config.temperature, Some(draws));
-        Ok(Estimate { loss, unit, nats, effective_candidates, draws })
-    }
-
-    /// κ, which grows from 0 during the warm-up.
-    fn kappa(&self, step: &Step) -> f64 {
-        let grown = (step.number + 1) as f64 / self.config.kl_warm_up.max(1) as f64;
-        self.config.kl_weight * grown.min(1.0)
-    }
-
-    /// E‖∇ₓf‖² at the sampler's draws, or at the data where there is no sampler.
-    fn mean_squared_slope(
-        &self,
-        targets: &Targets,
-        estimate: &Estimate,
-        theta: &Tensor,
-        parameters: &Tensor,
-    ) -> Result<Tensor> {
-        let (elements, offsets) = match &estimate.draws {
-            Some(draws) => {
-                let count = draws.dim(0)? / targets.offsets.num_elements();
-                let locations = targets.repeated_locations(count)?;
-                (Tensor::cat(&[draws, &locations], 1)?, targets.repeated_offsets(count)?)
+        let targets = self.targets(tape, batch, latents)?;
+        match &self.parts.energy {
+            Energy::Levels(levels) => {
+                let (Some(symbols), Some(features)) = (&batch.targets.symbols, targets.features)
+                else {
+                    return Err(Error::invalid("batch", "with symbols", "without"));
+                };
+                let rows = (features, latents.theta, &targets.offsets);
+                let masses = levels.log_mass(tape, rows, symbols)?;
+                let mean = mean_of_means(tape, masses, &targets.offsets)?;
+                let log_cells = levels.alphabet.log_cell() * levels.num_channels() as f64;
+                let loss = tape.affine(mean, -1.0, 0.0)?;
+                let nats = tape.affine(mean, -1.0, log_cells)?;
+                Ok(Estimate { loss, nats, figures: None, draws: None })
             }
-            None => (targets.elements.clone(), targets.offsets.clone()),
+            Energy::Element(energy) => {
+                let parameters = energy.calibrated(tape, true)?;
+                self.estimate_element(
+                    tape,
+                    energy,
+                    batch,
+                    &targets,
+                    (latents.theta, parameters),
+                    step,
+                )
+            }
+        }
+    }
+
+    fn estimate_element(
+        &self,
+        tape: &mut Tape,
+        energy: &ElementEnergy,
+        batch: &Batch,
+        targets: &Targets,
+        (theta, parameters): (Var, Var),
+        step: &Step,
+    ) -> Result<Estimate> {
+        let Some(candidates) = &batch.candidates else {
+            return Err(Error::invalid("batch", "with candidates for log Z", "without"));
         };
-        let score = self.energy.module.score(&TensorBatch {
-            elements: &elements,
-            context: Some(theta),
-            parameters,
-            offsets: &offsets,
-        })?;
-        Ok(score.sqr()?.sum(1)?.mean_all()?)
+        if self.config.estimator == Estimator::Importance {
+            let draws = match &self.ade {
+                Some(ade) if self.importance.num_sampled() > 0 => {
+                    // Constants: what is drawn does not depend on what is learned in this step.
+                    tape.read(&ade.parameters);
+                    let followed = Followed {
+                        energy,
+                        parameters: tape.detach(parameters),
+                        theta: tape.detach(theta),
+                    };
+                    let stream = step.stream.child(2);
+                    Some(self.importance.draw(tape, &ade.sampler, followed, targets, stream)?)
+                }
+                _ => None,
+            };
+            let candidates = (candidates, draws.as_ref());
+            return self.importance.loss(tape, energy, targets, (theta, parameters), candidates);
+        }
+        // What the energy alone says, by the same candidates as importance sampling.
+        let constants = (tape.detach(theta), tape.detach(parameters));
+        let found = self.importance.loss(tape, energy, targets, constants, (candidates, None))?;
+        let (loss, draws) = match (&self.ade, &batch.noisy) {
+            (Some(ade), _) if self.config.estimator == Estimator::Ade => {
+                let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
+                let draws = ade.draw(&game, step.stream.child(2))?;
+                let (gap, draws) = ade.gap(tape, energy, targets, (theta, parameters), &draws)?;
+                (gap, Some(draws))
+            }
+            (_, Some(noisy)) => {
+                let noises = &self.config.score_noises;
+                let vars = (theta, parameters);
+                (noisy_loss(tape, energy, targets, vars, noisy, noises)?, None)
+            }
+            _ => return Err(Error::invalid("batch", "that of this estimator", "another")),
+        };
+        Ok(Estimate { loss, draws, ..found })
+    }
+
+    fn game<'a>(
+        &'a self,
+        energy: &'a ElementEnergy,
+        theta: &Array,
+        shape: (usize, usize),
+        batch: &'a Batch,
+    ) -> Game<'a> {
+        Game {
+            energy,
+            model: &self.parameters,
+            theta: (theta.clone(), shape),
+            targets: &batch.targets,
+        }
+    }
+
+    /// Updates of the sampler against the energy as it is; its last loss on the device.
+    fn train_sampler(
+        &mut self,
+        tape: &Tape,
+        batch: &Batch,
+        theta: Var,
+        step: &Step,
+    ) -> Result<Option<Array>> {
+        let Some(mut ade) = self.ade.take() else { return Ok(None) };
+        let config = &self.config.sampler;
+        // The sampler must keep up with the energy to the end.
+        let rate = config.learning_rate
+            * decayed(self.config.decay, step, config.learning_rate_floor)
+            * step.learning_rate_factor;
+        let trained = match &self.parts.energy {
+            Energy::Element(energy) => {
+                let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
+                ade.train(&game, (config.updates_per_step, rate), step.stream)
+            }
+            Energy::Levels(_) => Ok(None),
+        };
+        self.ade = Some(ade);
+        trained
+    }
+
+    /// The weighted mean of ‖∇ₓf‖² where the sampler draws, or at the data.
+    fn slope_penalty(
+        &self,
+        tape: &mut Tape,
+        batch: &Batch,
+        theta: Var,
+        estimate: &Estimate,
+        step: &Step,
+    ) -> Result<Var> {
+        let Energy::Element(energy) = &self.parts.energy else {
+            let expected = "0 for exact sums, which need no slopes";
+            return Err(Error::invalid("gradient_penalty", expected, self.config.gradient_penalty));
+        };
+        let parameters = energy.parameters(tape, false)?;
+        let targets = batch.targets.write(tape)?;
+        let (rows, offsets) = match estimate.draws {
+            Some((values, features)) => {
+                let rows = energy.rows(tape, values, features)?;
+                let count = tape.shape(values).0 / tape.shape(theta).0;
+                let places = targets.places()?;
+                let per_anchor = tape.shape(values).0 / places.offsets.num_elements();
+                let sizes = (0..places.offsets.num_sets())
+                    .map(|set| places.offsets.size(set) * per_anchor)
+                    .collect::<Vec<_>>();
+                debug_assert!(count > 0);
+                (rows, std::sync::Arc::new(crate::SetOffsets::from_sizes(sizes)?))
+            }
+            None => (targets.elements, targets.offsets),
+        };
+        let points = energy.points(parameters, rows, theta, &offsets);
+        let score = tape.point_score(&points)?;
+        let squares = tape.square(score)?;
+        let sum = tape.sum(squares)?;
+        let rows = tape.shape(score).0 as f64;
+        let weight = self.config.gradient_penalty * step.cosine() / self.config.temperature;
+        tape.affine(sum, weight / rows, 0.0)
+    }
+
+    /// κ, growing from 0.
+    fn kappa(&self, step: &Step) -> f64 {
+        self.config.kl_weight * grown(step, self.config.kl_warm_up)
+    }
+
+    fn learning_rate(&self, step: &Step) -> f64 {
+        let config = &self.config;
+        config.learning_rate
+            * grown(step, config.learning_rate_warm_up)
+            * decayed(config.decay, step, config.final_learning_rate)
+            * step.learning_rate_factor
+    }
+
+    /// Held-out sets of points: `nats` per point at θ = μ, `kl` per set, `elbo_nats` with its share
+    /// per point, and `effective_candidates`.
+    ///
+    /// # Errors
+    ///
+    /// As [`learn`](Self::learn).
+    pub fn evaluate(&self, sets: &SetBatch, stream: Stream) -> Result<Record> {
+        let maker = self.batch_maker();
+        let plan = Plan {
+            jitter: self.config.final_jitter,
+            is_training: false,
+            num_candidates: 4 * self.config.num_proposals,
+        };
+        let Energy::Element(energy) = &self.parts.energy else {
+            return Err(Error::invalid("estimator", "other than exact", "exact"));
+        };
+        let mut sums = [0.0; 4];
+        let total = sets.num_sets();
+        for first in (0..total).step_by(EVALUATED_AT_ONCE) {
+            let count = EVALUATED_AT_ONCE.min(total - first);
+            let mut part = SetBatch::new(sets.location_dim(), sets.value_dim());
+            for set in first..first + count {
+                part.push(sets.locations(set), sets.values(set))?;
+            }
+            let stream = stream.child((first / EVALUATED_AT_ONCE) as u64);
+            let batch = maker.make(&TaskBatch::whole(part), plan, stream)?;
+            let mut tape = self.device.tape();
+            tape.read(&self.parameters);
+            let read = self.parts.posterior.read(&mut tape, &batch.all)?;
+            let shape = tape.shape(read.law.mean);
+            let prior = tape.standard_gaussian(shape)?;
+            let kl_terms = tape.kl(read.law, prior)?;
+            let kl = tape.row_sums(kl_terms)?;
+            let weights = tape.constant(batch.kl_weights.clone(), (count, 1))?;
+            let shares = tape.multiply(kl, weights)?;
+            let targets = batch.targets.write(&mut tape)?;
+            let parameters = energy.calibrated(&mut tape, false)?;
+            let Some(candidates) = &batch.candidates else { continue };
+            let vars = (read.law.mean, parameters);
+            let found =
+                self.importance.loss(&mut tape, energy, &targets, vars, (candidates, None))?;
+            let weight = count as f64 / total as f64;
+            let mean = |numbers: &[f32]| {
+                numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / numbers.len().max(1) as f64
+            };
+            let nats = mean(&tape.download(found.nats)?);
+            let share: f64 = tape.download(shares)?.iter().map(|&x| f64::from(x)).sum();
+            sums[0] += weight * nats;
+            sums[1] += weight * mean(&tape.download(kl)?);
+            sums[2] += weight * (nats + share);
+            if let Some(figures) = found.figures {
+                sums[3] += weight * f64::from(tape.download(figures)?[0]);
+            }
+        }
+        let names = ["nats", "kl", "elbo_nats", "effective_candidates"];
+        Ok(names.into_iter().zip(sums).collect())
+    }
+}
+
+/// Sets that are evaluated at once.
+const EVALUATED_AT_ONCE: usize = 32;
+
+fn grown(step: &Step, warm_up: u64) -> f64 {
+    ((step.number + 1) as f64 / warm_up.max(1) as f64).min(1.0)
+}
+
+/// What is left of a learning rate that falls to the share `end`.
+fn decayed(decay: Decay, step: &Step, end: f64) -> f64 {
+    let progress = (step.number as f64 / step.num_steps.max(1) as f64).min(1.0);
+    match decay {
+        Decay::Constant => 1.0,
+        Decay::Linear => end + (1.0 - end) * (1.0 - progress),
+        Decay::Cosine => end + (1.0 - end) * step.cosine(),
+    }
+}
+
+/// What is recorded of a step: one array, read at its end.
+struct Report {
+    numbers: Array,
+    has_figures: bool,
+    has_sampler: bool,
+    num_latents: usize,
+}
+
+impl Report {
+    fn new(
+        tape: &mut Tape,
+        loss: Var,
+        estimate: &Estimate,
+        unit_kl: Var,
+        sampler_loss: Option<Array>,
+    ) -> Result<Self> {
+        let mut parts = vec![loss, estimate.nats];
+        parts.extend(estimate.figures);
+        let has_sampler = sampler_loss.is_some();
+        if let Some(loss) = sampler_loss {
+            parts.push(tape.constant(loss, (1, 1))?);
+        }
+        parts.push(unit_kl);
+        let all = tape.concat(&parts)?;
+        Ok(Self {
+            numbers: tape.array(all).clone(),
+            has_figures: estimate.figures.is_some(),
+            has_sampler,
+            num_latents: tape.shape(unit_kl).1,
+        })
+    }
+
+    fn read(self, process: &EnergyBasedProcess, sets: usize) -> Result<Record> {
+        let numbers = process.device.download(&self.numbers)?;
+        let (known, unit_kl) = numbers.split_at(numbers.len() - self.num_latents);
+        let mut known = known.iter().map(|&x| f64::from(x));
+        let mut next = || known.next().unwrap_or(f64::NAN);
+        let (loss, nats) = (next(), next());
+        let kl: f64 = unit_kl.iter().map(|&x| f64::from(x)).sum();
+        let per_set = |kl: &&f32| **kl / sets as f32 > ACTIVE;
+        let mut record = vec![
+            ("loss", loss),
+            ("nats", nats),
+            ("kl", kl / sets as f64),
+            ("active_units", unit_kl.iter().filter(per_set).count() as f64),
+        ];
+        if let Energy::Levels(levels) = &process.parts.energy {
+            let channels = levels.num_channels() as f64;
+            let mass = nats / channels - levels.alphabet.log_cell();
+            record.insert(1, ("bits", mass / std::f64::consts::LN_2));
+        }
+        if self.has_figures {
+            record.extend([("effective_candidates", next()), ("near_share", next())]);
+            record.push(("largest_share", next()));
+        }
+        if self.has_sampler {
+            record.push(("sampler_loss", next()));
+        }
+        Ok(record)
+    }
+}
+
+impl Preparer for BatchMaker {
+    type Batch = Batch;
+
+    fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Batch> {
+        let (dt, dx) = (self.space().location_dim, self.space().value_dim);
+        check_tasks(tasks, dt, dx)?;
+        let batch = TaskBatch {
+            context: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.context))?,
+            target: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.target))?,
+        };
+        BatchMaker::prepare(self, &batch, step)
+    }
+}
+
+impl Learner for EnergyBasedProcess {
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        let batch = Preparer::prepare(&self.batch_maker(), tasks, step)?;
+        EnergyBasedProcess::learn(self, &batch, step)
+    }
+
+    fn preparation(&self) -> Option<Preparation> {
+        Some(Preparation::new(self.batch_maker()))
+    }
+
+    fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
+        EnergyBasedProcess::learn(self, &batch.take()?, step)
+    }
+
+    fn learns_on_gpu(&self) -> bool {
+        self.device.is_gpu()
+    }
+
+    fn use_average(&mut self) -> Result<()> {
+        EnergyBasedProcess::use_average(self);
+        Ok(())
+    }
+
+    fn use_parameters(&mut self) -> Result<()> {
+        EnergyBasedProcess::use_parameters(self);
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Tensors> {
+        EnergyBasedProcess::state(self)
+    }
+
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        EnergyBasedProcess::restore(self, state)
     }
 }

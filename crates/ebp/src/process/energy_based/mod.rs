@@ -1,100 +1,172 @@
-//! The conditional energy-based process:
+//! The energy-based process:
 //!
 //! ```text
-//! θ ~ q(θ | context),   p(x | t, θ) = exp f(x, t; θ) / Z(t; θ)
+//! θ ~ p(θ),   p(x | t, θ) = exp u(x, t; θ) / Z(t; θ),   u = f(x, t; θ)/τ − ‖x‖²/(2 s₀²)
 //! ```
 //!
-//! f is a network over value and location with θ added at every layer, Z an integral over the
-//! value's domain. A training step (`learn.rs`) estimates the gradient of log Z by importance
-//! sampling (`importance.rs`) or by the paper's learned sampler (`ade.rs`, `sampler.rs`,
-//! `dynamics.rs`); predictions normalise by quadrature or sampling (`predict.rs`).
+//! Given θ elements are independent, so the process is exchangeable and consistent for every n.
+//! Without locations (d_t = 0) it is a law of sets of points; with values of a finite alphabet Z is
+//! a sum. It is put together from a posterior q(θ | set) (`posterior`), an energy (`energy`), an
+//! estimator of log Z (`partition`, `sampler`) and a law of θ (`latent`):
+//!
+//! ```text
+//! config    what it is made of        batch, points   what a step reads, made ahead
+//! learn     one step                  codes           q(θ | set) of many sets
+//! ```
 
-mod ade;
 mod around;
-mod config;
-pub(super) mod dynamics;
-pub(super) mod energy;
-mod features;
+mod batch;
+mod codes;
+mod denoise;
 mod fill;
+mod grid;
 mod hypotheses;
-mod importance;
-pub(super) mod latent;
 mod learn;
-mod partition;
+mod levels;
+mod mala;
+mod nodes;
+mod points;
 mod predict;
-mod proposal;
-mod sampler;
-mod sampler_config;
-mod targets;
+mod sampled;
+mod score;
+mod step_points;
+mod tempered;
+mod whole;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use candle_core::{Tensor, Var};
-
-use self::energy::Energy;
-use self::latent::Posterior;
-use self::sampler::Sampler;
-use super::{Learner, Task};
 use crate::Result;
-use crate::nn::{Adam, AdamConfig, MovingAverage, Parameters, StateParts, join_parts};
-use crate::point::PointBackend;
+use crate::energy::{Canvas, CrossAttention, ElementEnergy, LevelsEnergy, Surroundings};
+use crate::partition::{Ade, Importance};
+use crate::posterior::{LocalPosterior, Posterior};
+use crate::recipe::{EnergyBasedConfig, Estimator, Space};
+use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, check_taken};
 use crate::tensor::Tensors;
 
-pub use config::{EnergyBasedConfig, Estimator, PosteriorPooling, Proposal, TrainingMode};
-pub use fill::FillSettings;
-pub use predict::{EnergyBasedPredictive, PredictionRule};
-pub use sampler_config::{Dynamics, SamplerConfig};
+pub use self::batch::{Batch, BatchMaker};
+pub use self::codes::LatentCodes;
+pub use self::denoise::DenoiseSettings;
+pub use self::fill::FillSettings;
+pub use self::levels::{LevelsPredictive, Rendered, Rendering};
+pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
+pub use self::predict::{EnergyBasedPredictive, PredictionRule};
+pub use self::score::SetScore;
+pub use self::whole::PointsPredictive;
 
-pub(super) use features::push_features;
-pub(super) use latent::Gaussians;
-
-/// An energy-based process over measurements, with its optimiser.
+/// An energy-based process.
 #[derive(Debug)]
 pub struct EnergyBasedProcess {
     config: EnergyBasedConfig,
-    parameters: Parameters,
+    space: Space,
+    device: Device,
+    parts: Parts,
+    parameters: ParameterSet,
+    importance: Importance,
+    /// The learned sampler, where there is one.
+    ade: Option<Ade>,
+}
+
+/// Everything with parameters of the model. Clones share the handles, not the numbers.
+#[derive(Clone, Debug)]
+struct Parts {
     posterior: Posterior,
     energy: Energy,
-    adam: Adam,
-    average: MovingAverage,
-    /// For the estimator `ade` and for proposals.
-    sampler: Option<(Sampler, Adam)>,
+    picture: Option<PictureParts>,
+    num_features: usize,
+}
+
+/// How potentials are computed.
+#[derive(Clone, Debug)]
+enum Energy {
+    Element(ElementEnergy),
+    Levels(LevelsEnergy),
+}
+
+/// What targets of a picture see beside θ and their location.
+#[derive(Clone, Debug)]
+struct PictureParts {
+    surroundings: Surroundings,
+    canvas: Canvas,
+    attention: Option<CrossAttention>,
+    local: Option<LocalPosterior>,
+}
+
+impl PictureParts {
+    /// Numbers that are computed on the tape, beside those of the surroundings.
+    fn num_computed(&self) -> usize {
+        let attended = self.attention.as_ref().map_or(0, CrossAttention::width);
+        self.canvas.num_painted() + attended
+    }
+}
+
+impl Parts {
+    fn new(
+        config: &EnergyBasedConfig,
+        space: &Space,
+        device: &Device,
+        builder: &mut ParameterBuilder,
+    ) -> Result<Self> {
+        let mut model = builder.group("model");
+        let posterior = Posterior::new(config, space, &mut model.group("posterior"))?;
+        let picture = match space.grid {
+            Some(grid) => {
+                let surroundings = Surroundings::new(config, space, grid);
+                let num_pooled = posterior.num_pooled();
+                let mut group = model.group("attention");
+                let attention = CrossAttention::new(config, &surroundings, device, &mut group)?;
+                let canvas = Canvas::new(config, grid, num_pooled, &mut model.group("canvas"))?;
+                let local = LocalPosterior::new(config, num_pooled, &mut model.group("local"))?;
+                Some(PictureParts { surroundings, canvas, attention, local })
+            }
+            None => None,
+        };
+        let mut num_features = match &picture {
+            Some(picture) => picture.surroundings.num_features() + picture.num_computed(),
+            None => config.location_features(space),
+        };
+        let mut group = model.group("energy");
+        let energy = if config.estimator == Estimator::Exact {
+            // A network must read something.
+            num_features = num_features.max(1);
+            let energy = LevelsEnergy::new(config, space, num_features, device, &mut group)?;
+            Energy::Levels(energy)
+        } else {
+            let dims = (space.value_dim, num_features);
+            Energy::Element(ElementEnergy::new(config, dims, &mut group)?)
+        };
+        Ok(Self { posterior, energy, picture, num_features })
+    }
 }
 
 impl EnergyBasedProcess {
-    /// Networks with starting values from `seed`.
+    /// A process with random parameters.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming the field that is outside its range.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming a setting that is outside its
+    /// range or does not go with the others.
     pub fn new(
         config: EnergyBasedConfig,
+        space: Space,
         seed: u64,
-        backend: Arc<dyn PointBackend>,
+        device: &Device,
     ) -> Result<Self> {
-        config.check()?;
-        let parameters = Parameters::new(seed);
-        let model = parameters.group("model");
-        let posterior = Posterior::new(&config, &model.group("posterior"), Arc::clone(&backend))?;
-        let energy = Energy::new(&config, &model.group("energy"), Arc::clone(&backend))?;
-        let settings = AdamConfig {
+        config.check(&space)?;
+        let mut builder = ParameterBuilder::new(seed);
+        let parts = Parts::new(&config, &space, device, &mut builder)?;
+        let adam = AdamConfig {
+            beta1: config.beta1,
             max_gradient_norm: Some(config.max_gradient_norm),
+            weight_decay: config.weight_decay,
             ..AdamConfig::default()
         };
-        let sampler = if config.has_sampler() {
-            let group = parameters.group("sampler");
-            let sampler = Sampler::new(&config, &group, backend)?;
-            let settings = AdamConfig { beta1: config.sampler.beta1, ..settings };
-            Some((sampler, Adam::new(&group, settings)?))
+        let parameters = ParameterSet::new(builder, device, adam, Some(config.average_decay))?;
+        let ade = if config.has_sampler() {
+            Some(Ade::new(&config, &space, parts.num_features, (seed, device))?)
         } else {
             None
         };
-        // Against a moving opponent momentum overshoots.
-        let beta1 = if config.estimator == Estimator::Ade { 0.0 } else { settings.beta1 };
-        let adam = Adam::new(&model, AdamConfig { beta1, ..settings })?;
-        let average = MovingAverage::new(&model, config.average_decay)?;
-        Ok(Self { config, parameters, posterior, energy, adam, average, sampler })
+        let importance = Importance::new(&config, &space);
+        let device = device.clone();
+        Ok(Self { config, space, device, parts, parameters, importance, ade })
     }
 
     /// The settings.
@@ -102,49 +174,56 @@ impl EnergyBasedProcess {
         &self.config
     }
 
-    /// The networks' parameters.
-    pub fn parameters(&self) -> &Parameters {
-        &self.parameters
+    /// Where its elements live.
+    pub fn space(&self) -> &Space {
+        &self.space
     }
 
-    fn export(&self) -> Result<Tensors> {
-        let parts = [
-            ("parameters", self.parameters.export()?),
-            ("adam", self.adam.export()?),
-            ("average", self.average.export()?),
-        ];
-        let sampler = match &self.sampler {
-            Some((_, adam)) => adam.export()?,
-            None => BTreeMap::new(),
-        };
-        Ok(join_parts(parts.into_iter().chain([("sampler_adam", sampler)])))
+    /// Where it computes.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
-    fn import(&mut self, state: &Tensors) -> Result<()> {
-        let mut parts = StateParts::split(state)?;
-        let (parameters, adam) = (parts.take("parameters")?, parts.take("adam")?);
-        let average = parts.take("average")?;
-        if let Some((_, optimiser)) = &mut self.sampler {
-            optimiser.import(&parts.take("sampler_adam")?)?;
+    /// How many numbers are trained, without the sampler's.
+    pub fn num_parameters(&self) -> usize {
+        self.parameters.num_trained()
+    }
+
+    /// Lets predictions use the moving average of the parameters.
+    pub fn use_average(&mut self) {
+        self.parameters.use_average(true);
+    }
+
+    /// Lets predictions use the parameters themselves.
+    pub fn use_parameters(&mut self) {
+        self.parameters.use_average(false);
+    }
+
+    /// Everything that a later step depends on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`](crate::Error::Device) if the device fails.
+    pub fn state(&self) -> Result<Tensors> {
+        let mut state = self.parameters.export()?;
+        if let Some(ade) = &self.ade {
+            state.extend(ade.parameters.export()?);
         }
-        parts.finish()?;
-        self.parameters.import(&parameters)?;
-        self.adam.import(&adam)?;
-        self.average.import(&average)
+        Ok(state)
     }
-}
 
-/// Multiplies a range of flat parameters.
-pub(super) fn scale_range(
-    parameters: &Var,
-    range: std::ops::Range<usize>,
-    scale: f32,
-) -> Result<()> {
-    let mut flat = parameters.as_tensor().to_vec1::<f32>()?;
-    for weight in &mut flat[range] {
-        *weight *= scale;
+    /// Takes back what [`state`](Self::state) gave: learning goes on bit for bit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does
+    /// not fit or is not known.
+    pub fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let mut left = state.clone();
+        self.parameters.import(&mut left)?;
+        if let Some(ade) = &mut self.ade {
+            ade.parameters.import(&mut left)?;
+        }
+        check_taken(&left)
     }
-    let length = flat.len();
-    parameters.set(&Tensor::from_vec(flat, length, parameters.device())?)?;
-    Ok(())
 }

@@ -1,27 +1,26 @@
-//! Predictions: normalised densities and draws, given a context.
+//! Predictions: normalised densities and draws of values at locations, given a context.
 //!
 //! Two ways to remove θ ~ q(θ | context), both normalised over the value's domain:
 //!
 //! ```text
-//! mixture     p(x | t) = mean_m exp(f(x, t; θ_m)) / Z(t; θ_m)
-//! geometric   p(x | t) ∝ exp(mean_m f(x, t; θ_m))          the paper's eq. (pred_approx)
+//! mixture     p(x | t) = mean_m exp(u(x, t; θ_m)) / Z(t; θ_m)
+//! geometric   p(x | t) ∝ exp(mean_m u(x, t; θ_m))          the paper's eq. (pred_approx)
 //! ```
-//!
-//! f stands for f/τ here.
 
-use candle_core::Tensor;
-
-use super::config::Estimator;
-use super::features::push_features;
-use super::partition::{Chunk, Distinct, Nodes, for_each_chunk};
-use super::{EnergyBasedProcess, Result};
+use super::levels::LevelsPredictive;
+use super::nodes::{Chunk, Distinct, Nodes, for_each_chunk};
+use super::{Energy, EnergyBasedProcess, PointsPredictive};
+use crate::batch::SetBatch;
+use crate::energy::{Observed, known_places, push_features};
 use crate::linalg::log_sum_exp;
-use crate::nn::Mode;
 use crate::point::{PointBatch, PointMlp};
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive, Process};
+use crate::recipe::Estimator;
+use crate::recipe::TrainingMode;
 use crate::rng::Stream;
-use crate::{IndexedSet, SetOffsets};
+use crate::tape::DrawDomain;
+use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// How θ is removed from a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,75 +31,164 @@ pub enum PredictionRule {
     Geometric,
 }
 
-/// Draws of θ per prediction.
-const NUM_DRAWS: usize = 32;
-
 impl Process for EnergyBasedProcess {
     fn name(&self) -> &'static str {
         match self.config().estimator {
+            Estimator::Exact => "ebp-exact",
             Estimator::Importance => "ebp-importance",
             Estimator::Ade => "ebp-ade",
+            Estimator::ScoreMatching => "ebp-score-matching",
         }
     }
 
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
-        Ok(Box::new(self.predict(context, PredictionRule::Mixture)?))
+        match &self.parts.energy {
+            Energy::Levels(levels) => Ok(Box::new(LevelsPredictive::new(self, levels, context)?)),
+            Energy::Element(_) if self.space.location_dim == 0 => {
+                Ok(Box::new(PointsPredictive::new(self, context)?))
+            }
+            Energy::Element(_) => Ok(Box::new(self.predict(context, PredictionRule::Mixture)?)),
+        }
     }
 }
 
-/// An energy-based process given a context: draws of θ.
+impl EnergyBasedProcess {
+    /// θ ~ q(θ | context), `[count, k]`, always the same for a stream.
+    pub(super) fn draw_latents(
+        &self,
+        context: &SetBatch,
+        count: usize,
+        stream: Stream,
+    ) -> Result<Vec<f32>> {
+        let rows = self.parts.posterior.rows(context)?.upload(&self.device)?;
+        let mut tape = self.device.tape();
+        tape.read(&self.parameters);
+        let law = self.parts.posterior.read(&mut tape, &rows)?.law;
+        let (mean, log_std_dev) = (tape.download(law.mean)?, tape.download(law.log_std_dev)?);
+        let mut thetas = vec![0.0; count * mean.len()];
+        stream.fill_normal(0, 0, &mut thetas);
+        for theta in thetas.chunks_exact_mut(mean.len()) {
+            for ((theta, mean), log_std_dev) in theta.iter_mut().zip(&mean).zip(&log_std_dev) {
+                *theta = mean + log_std_dev.exp() * *theta;
+            }
+        }
+        Ok(thetas)
+    }
+
+    /// The context as one set of f32 numbers.
+    pub(super) fn as_batch(&self, field: &str, set: &IndexedSet) -> Result<SetBatch> {
+        let space = &self.space;
+        check_dimensions(field, set, space.location_dim, space.value_dim)?;
+        SetBatch::from_sets(space.location_dim, space.value_dim, [set])
+    }
+
+    /// What targets may see of the context beside θ: nothing, if training hid it.
+    pub(super) fn observed(&self, context: &SetBatch) -> Result<Option<Observed>> {
+        let Some(picture) = &self.parts.picture else { return Ok(None) };
+        let (grid, channels) = (picture.surroundings.grid, picture.surroundings.channels);
+        if self.config.mode == TrainingMode::FullSet {
+            return Ok(Some(Observed::nothing(grid, channels)));
+        }
+        Observed::new(grid, channels, context.locations(0), context.values(0)).map(Some)
+    }
+
+    /// The numbers of locations `[m, d_t]` that are no function of parameters.
+    pub(super) fn location_rows(
+        &self,
+        seen: Option<&Observed>,
+        locations: &[f32],
+    ) -> Result<Vec<f32>> {
+        if let (Some(picture), Some(seen)) = (&self.parts.picture, seen) {
+            let places = known_places(picture.surroundings.grid, locations)?;
+            return Ok(picture.surroundings.rows(seen, &places));
+        }
+        let mut rows = Vec::new();
+        for location in locations.chunks_exact(self.space.location_dim) {
+            push_features(location, self.config.location_frequencies, &mut rows);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn domain(&self) -> DrawDomain {
+        let space = &self.space;
+        DrawDomain { low: space.low, high: space.high, base_std_dev: self.config.base() }
+    }
+
+    /// The network of f/τ on the host.
+    pub(super) fn element_network(&self) -> Result<PointMlp> {
+        match &self.parts.energy {
+            Energy::Element(energy) => energy.network(&self.parameters),
+            Energy::Levels(_) => Err(Error::invalid(
+                "energy",
+                "`element`, which has a value for every number",
+                "levels",
+            )),
+        }
+    }
+
+    /// The law of further elements, θ removed by a rule.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if the context's dimensions are not those of the process, or if its
+    /// values are of a finite alphabet.
+    pub fn predict(
+        &self,
+        context: &IndexedSet,
+        rule: PredictionRule,
+    ) -> Result<EnergyBasedPredictive<'_>> {
+        let context = self.as_batch("context", context)?;
+        let stream = Stream::new(0, "prediction");
+        Ok(EnergyBasedPredictive {
+            process: self,
+            rule,
+            energy: self.element_network()?,
+            nodes: Nodes::new(&self.space, self.domain()),
+            thetas: self.draw_latents(&context, self.config.num_draws, stream)?,
+            seen: self.observed(&context)?,
+        })
+    }
+}
+
+/// The law of further elements, given a context.
 #[derive(Debug)]
 pub struct EnergyBasedPredictive<'a> {
     process: &'a EnergyBasedProcess,
     rule: PredictionRule,
     energy: PointMlp,
     nodes: Nodes,
-    /// `[NUM_DRAWS, k]`.
+    /// Draws of θ, `[draws, k]`.
     thetas: Vec<f32>,
+    seen: Option<Observed>,
 }
 
-impl EnergyBasedProcess {
-    /// The law given `context`, with θ removed in the way asked for. Uses the moving average of
-    /// the parameters if it was swapped in.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the context does not fit.
-    pub fn predict(
-        &self,
-        context: &IndexedSet,
-        rule: PredictionRule,
-    ) -> Result<EnergyBasedPredictive<'_>> {
-        let config = self.config();
-        check_dimensions("context", context, config.location_dim, config.value_dim)?;
-        let posterior = self.posterior.encode(&[context])?;
-        let row = |tensor: &Tensor| -> Result<Vec<f32>> { Ok(tensor.flatten_all()?.to_vec1()?) };
-        let (mean, log_std_dev) = (row(&posterior.mean)?, row(&posterior.log_std_dev)?);
-        let mut thetas = vec![0.0; NUM_DRAWS * config.latent_dim];
-        Stream::new(0, "prediction").fill_normal(0, 0, &mut thetas);
-        for theta in thetas.chunks_exact_mut(config.latent_dim) {
-            for ((theta, mean), log_std_dev) in theta.iter_mut().zip(&mean).zip(&log_std_dev) {
-                *theta = mean + log_std_dev.exp() * *theta;
-            }
-        }
-        let parameters = self.energy.parameters(Mode::Evaluate)?;
-        let flat = self.energy.calibrated(&parameters)?.to_vec1::<f32>()?;
-        let energy = PointMlp::new(self.energy.module.shape().clone(), flat)?;
-        let nodes = Nodes::new(config.value_domain, config.value_dim);
-        Ok(EnergyBasedPredictive { process: self, rule, energy, nodes, thetas })
-    }
-}
-
-/// What normalises the density at one location.
+/// log Z of a place, under every θ or of the geometric mean, and the largest of their errors.
 #[derive(Clone, Debug, Default)]
 struct Normaliser {
-    /// log Z of every draw of θ, or of their geometric mean.
     log_partitions: Vec<f64>,
-    /// The largest error to be expected in them.
     error: f64,
 }
 
 impl EnergyBasedPredictive<'_> {
+    fn num_draws(&self) -> usize {
+        self.process.config.num_draws
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    fn rows(&self, locations: &[f64]) -> Result<Vec<f32>> {
+        let narrow: Vec<f32> = locations.iter().map(|&t| t as f32).collect();
+        self.process.location_rows(self.seen.as_ref(), &narrow)
+    }
+
+    fn distinct(&self, rows: &[f32]) -> Distinct {
+        Distinct::new(rows, self.process.parts.num_features)
+    }
+
+    fn visit(&self, distinct: &Distinct, visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {
+        let parts = (&self.nodes, distinct);
+        for_each_chunk(self.process, &self.energy, parts, &self.thetas, visit)
+    }
+
     fn normalisers(&self, distinct: &Distinct) -> Result<Vec<Normaliser>> {
         let mut normalisers = vec![Normaliser::default(); distinct.count];
         self.visit(distinct, |chunk| {
@@ -113,8 +201,8 @@ impl EnergyBasedPredictive<'_> {
                 };
                 match self.rule {
                     PredictionRule::Mixture => {
-                        for draw in 0..NUM_DRAWS {
-                            add(&widened(chunk.exponents(draw, place)));
+                        for draw in 0..self.num_draws() {
+                            add(&self.nodes.exponents(chunk.values(draw, place)));
                         }
                     }
                     PredictionRule::Geometric => add(&self.mean_exponents(chunk, place)),
@@ -125,58 +213,59 @@ impl EnergyBasedPredictive<'_> {
         Ok(normalisers)
     }
 
-    /// mean_m f(x_k, t; θ_m) at every node.
     fn mean_exponents(&self, chunk: &Chunk, place: usize) -> Vec<f64> {
         let mut mean = vec![0.0; self.nodes.count];
-        for draw in 0..NUM_DRAWS {
-            for (mean, &f) in mean.iter_mut().zip(chunk.exponents(draw, place)) {
-                *mean += f64::from(f) / NUM_DRAWS as f64;
+        for draw in 0..self.num_draws() {
+            let exponents = self.nodes.exponents(chunk.values(draw, place));
+            for (mean, exponent) in mean.iter_mut().zip(exponents) {
+                *mean += exponent / self.num_draws() as f64;
             }
         }
         mean
     }
 
-    fn visit(&self, distinct: &Distinct, visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {
-        for_each_chunk(self.process, &self.energy, &self.nodes, &self.thetas, distinct, visit)
-    }
-
-    /// f of every target under every draw, `[NUM_DRAWS, targets]`.
+    /// u of every target under every θ, `[draws, m]`.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    fn values(&self, targets: &IndexedSet) -> Result<Vec<f32>> {
-        let mut rows = Vec::new();
-        for i in 0..targets.len() {
-            rows.extend(targets.value(i).iter().map(|&x| x as f32));
-            let frequencies = self.process.config().location_frequencies;
-            push_features(targets.location(i), frequencies, &mut rows);
+    fn potentials(&self, targets: &IndexedSet, rows: &[f32]) -> Result<Vec<f64>> {
+        let width = self.process.parts.num_features;
+        let (mut elements, mut bases) = (Vec::new(), Vec::new());
+        let domain = self.process.domain();
+        for (i, row) in rows.chunks_exact(width).enumerate() {
+            let value: Vec<f32> = targets.value(i).iter().map(|&x| x as f32).collect();
+            bases.push(domain.base(&value));
+            elements.extend(value);
+            elements.extend_from_slice(row);
         }
-        let elements = rows.repeat(NUM_DRAWS);
-        let offsets = SetOffsets::uniform(NUM_DRAWS, targets.len())?;
+        let elements = elements.repeat(self.num_draws());
+        let offsets = SetOffsets::uniform(self.num_draws(), targets.len())?;
         let batch = PointBatch { elements: &elements, offsets: &offsets, context: &self.thetas };
-        self.process.energy.module.backend().values(&self.energy, &batch)
+        let f = self.process.device.backend().values(&self.energy, &batch)?;
+        let with_base = f.iter().zip(bases.iter().cycle());
+        Ok(with_base.map(|(f, base)| f64::from(f + base)).collect())
     }
 }
 
 impl Predictive for EnergyBasedPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
-        let config = self.process.config();
-        check_dimensions("targets", targets, config.location_dim, config.value_dim)?;
+        let space = &self.process.space;
+        check_dimensions("targets", targets, space.location_dim, space.value_dim)?;
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let distinct = Distinct::new(self.process, targets.locations());
+        let rows = self.rows(targets.locations())?;
+        let distinct = self.distinct(&rows);
         let normalisers = self.normalisers(&distinct)?;
-        let values = self.values(targets)?;
-        let n = targets.len();
-        let (low, high) = config.value_domain;
-        let is_inside = |x: &f64| (f64::from(low)..=f64::from(high)).contains(x);
+        let values = self.potentials(targets, &rows)?;
+        let (n, draws) = (targets.len(), self.num_draws());
+        let (low, high) = (f64::from(space.low), f64::from(space.high));
         Ok((0..n)
             .map(|i| {
                 // Outside the domain the density is zero.
-                if !targets.value(i).iter().all(is_inside) {
+                if !targets.value(i).iter().all(|x| (low..=high).contains(x)) {
                     return LogDensity { value: f64::NEG_INFINITY, std_error: 0.0 };
                 }
                 let normaliser = &normalisers[distinct.of_target[i]];
-                let value = |draw: usize| f64::from(values[draw * n + i]);
+                let value = |draw: usize| values[draw * n + i];
                 match self.rule {
                     PredictionRule::Mixture => {
                         let terms = normaliser.log_partitions.iter().enumerate();
@@ -186,7 +275,7 @@ impl Predictive for EnergyBasedPredictive<'_> {
                         density
                     }
                     PredictionRule::Geometric => {
-                        let mean = (0..NUM_DRAWS).map(value).sum::<f64>() / NUM_DRAWS as f64;
+                        let mean = (0..draws).map(value).sum::<f64>() / draws as f64;
                         let value = mean - normaliser.log_partitions[0];
                         LogDensity { value, std_error: normaliser.error }
                     }
@@ -195,24 +284,24 @@ impl Predictive for EnergyBasedPredictive<'_> {
             .collect())
     }
 
-    /// A cell of the domain by its mass, then a point of the cell: exact up to the cells' width.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "u in [0, 1) times the number of draws is one of their numbers"
     )]
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {
-        let config = self.process.config();
-        let num_locations = count_locations(locations, config.location_dim)?;
+        let space = &self.process.space;
+        let num_locations = count_locations(locations, space.location_dim)?;
         if num_locations == 0 || count == 0 {
             return Ok(Vec::new());
         }
-        let distinct = Distinct::new(self.process, locations);
+        let distinct = self.distinct(&self.rows(locations)?);
         // One θ for all locations of a draw: a joint draw.
         let mut uniforms = vec![0.0; count];
         stream.child(0).fill_uniform(0, 0, &mut uniforms);
-        let draws: Vec<usize> = uniforms.iter().map(|u| (u * NUM_DRAWS as f32) as usize).collect();
-        let dims = config.value_dim;
+        let draws: Vec<usize> =
+            uniforms.iter().map(|u| (u * self.num_draws() as f32) as usize).collect();
+        let dims = space.value_dim;
         let mut samples = vec![0.0; count * num_locations * dims];
         self.visit(&distinct, |chunk| {
             let places = distinct.of_target.iter().enumerate();
@@ -220,7 +309,7 @@ impl Predictive for EnergyBasedPredictive<'_> {
                 let mut uniforms = vec![0.0; count * (dims + 1)];
                 stream.child(1 + target as u64).fill_uniform(0, 0, &mut uniforms);
                 // θ is one of a few, so are the shares.
-                let mut shares: Vec<Option<Vec<f64>>> = vec![None; NUM_DRAWS];
+                let mut shares: Vec<Option<Vec<f64>>> = vec![None; self.num_draws()];
                 for (sample, uniforms) in uniforms.chunks_exact(dims + 1).enumerate() {
                     let draw = match self.rule {
                         PredictionRule::Mixture => draws[sample],
@@ -228,7 +317,9 @@ impl Predictive for EnergyBasedPredictive<'_> {
                     };
                     let shares = shares[draw].get_or_insert_with(|| {
                         cumulative(&match self.rule {
-                            PredictionRule::Mixture => widened(chunk.exponents(draw, place)),
+                            PredictionRule::Mixture => {
+                                self.nodes.exponents(chunk.values(draw, place))
+                            }
                             PredictionRule::Geometric => self.mean_exponents(chunk, place),
                         })
                     });
@@ -246,11 +337,7 @@ impl Predictive for EnergyBasedPredictive<'_> {
     }
 }
 
-fn widened(numbers: &[f32]) -> Vec<f64> {
-    numbers.iter().map(|&number| f64::from(number)).collect()
-}
-
-/// Shares of the cells' mass, summed up: the last one is 1.
+/// Sums of shares of exp.
 fn cumulative(exponents: &[f64]) -> Vec<f64> {
     let log_total = log_sum_exp(exponents);
     let mut sum = 0.0;

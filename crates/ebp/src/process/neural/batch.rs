@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::config::NetworkConfig;
 use crate::nn::Step;
-use crate::nn::module::{Network, Sets};
+use crate::nn::{Network, Sets};
 use crate::point::Pooling;
 use crate::process::task::check_tasks;
 use crate::process::{Preparer, Task};

@@ -9,7 +9,7 @@ use super::gaussian::decoder_law;
 use super::network::network;
 use super::paths::{AttentionPath, DeterministicPath, LatentPath, MeanPath};
 use super::predictive::NeuralPredictive;
-use crate::nn::module::{Network, Sets};
+use crate::nn::{Network, Sets};
 use crate::nn::{Record, Step};
 use crate::point::MlpConfig;
 use crate::process::{Learner, Predictive, Preparation, Prepared, Preparer, Process, Task};

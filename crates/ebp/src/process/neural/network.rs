@@ -1,7 +1,7 @@
 //! Networks of the primitive that see an element's own numbers from the start.
 
 use crate::Result;
-use crate::nn::module::Network;
+use crate::nn::Network;
 use crate::point::MlpConfig;
 use crate::tape::Group;
 

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::config::{Interaction, SetEnergyConfig, SummaryPooling};
-use crate::nn::module::{Network, Sets};
+use crate::nn::{Network, Sets};
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::tape::{Array, AttentionSets, Group, ParameterSet, Tape, Var};
 use crate::{Result, SetOffsets};

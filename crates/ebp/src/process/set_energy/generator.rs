@@ -12,7 +12,7 @@
 //! the earlier blocks.
 
 use super::config::SetEnergyConfig;
-use crate::nn::module::LSTM;
+use crate::nn::LSTM;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::rng::Stream;
 use crate::tape::{Group, Tape, Var};

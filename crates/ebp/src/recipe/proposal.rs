@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::one::Space;
+use super::Space;
 use crate::{Error, Result};
 
 /// How the gradient of log Z is estimated.

@@ -1,8 +1,5 @@
 //! Starting values of parameters, drawn from a [`Stream`] and nothing else.
 
-use candle_nn::Init;
-use candle_nn::init::NormalOrUniform;
-
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -98,29 +95,6 @@ impl Initialiser {
         }
         Ok(values)
     }
-
-    /// The law that candle-nn's `init` stands for, for a tensor of shape `shape`.
-    #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
-    pub(super) fn from_candle(init: Init, shape: &candle_core::Shape) -> Self {
-        match init {
-            Init::Const(constant) => Self::Constant(constant as f32),
-            Init::Randn { mean, stdev } => {
-                Self::Normal { mean: mean as f32, std_dev: stdev as f32 }
-            }
-            Init::Uniform { lo, up } => Self::Uniform { low: lo as f32, high: up as f32 },
-            Init::Kaiming { dist, fan, non_linearity } => {
-                let std_dev = non_linearity.gain() / (fan.for_shape(shape) as f64).sqrt();
-                match dist {
-                    NormalOrUniform::Normal => Self::Normal { mean: 0.0, std_dev: std_dev as f32 },
-                    // U(−b, b) has variance b² / 3.
-                    NormalOrUniform::Uniform => {
-                        let bound = (3_f64.sqrt() * std_dev) as f32;
-                        Self::Uniform { low: -bound, high: bound }
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn normal(values: &mut [f32], mean: f32, std_dev: f32, stream: Stream) {
@@ -191,9 +165,6 @@ mod tests {
         check_variance(Initialiser::Xavier, &shape, 2.0 / 420.0, 1.8);
         check_variance(Initialiser::FanIn, &shape, 1.0 / 900.0, 1.8);
         check_variance(Initialiser::He, &[64, 10, 3, 3], 2.0 / 90.0, 3.0);
-        let kaiming = |init| Initialiser::from_candle(init, &shape.as_slice().into());
-        check_variance(kaiming(candle_nn::init::DEFAULT_KAIMING_NORMAL), &shape, 2.0 / 300.0, 3.0);
-        check_variance(kaiming(candle_nn::init::DEFAULT_KAIMING_UNIFORM), &shape, 2.0 / 300.0, 1.8);
     }
 
     #[test]

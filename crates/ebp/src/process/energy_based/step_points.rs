@@ -1,10 +1,10 @@
 //! What a step reads of sets of points: some of them, stretched, jittered and perturbed, and
 //! candidates for log Z around them.
 
-use super::config::{AugmentationConfig, EnergyBasedConfig, Space};
 use crate::data::mesh::drawn;
+use crate::partition::{GridMixture, Proposals, Workspace};
 use crate::point::cpu::vectorise::Vectoriser;
-use crate::process::unconditional::proposal::{GridMixture, Proposals, Workspace};
+use crate::recipe::{AugmentationConfig, EnergyBasedConfig, Space};
 use crate::rng::Stream;
 use crate::tape::DrawDomain;
 

@@ -1,12 +1,16 @@
-//! What an energy-based process is made of.
+//! What an energy-based process is made of: its settings, and the space of its elements.
+
+mod proposal;
+mod sampler;
 
 use serde::{Deserialize, Serialize};
 
-use crate::partition::{Estimator, ProposalConfig};
+use crate::data::Grid;
 use crate::point::{Activation, Pooling};
-use crate::process::Grid;
-use crate::sampler::SamplerConfig;
 use crate::{Error, Result};
+
+pub use self::proposal::{Estimator, ProposalConfig, ProposalKind};
+pub use self::sampler::{Dynamics, NoiseSchedule, SamplerConfig, SamplerKind};
 
 /// Where elements live: what the data decide.
 #[derive(Clone, Copy, Debug, PartialEq)]

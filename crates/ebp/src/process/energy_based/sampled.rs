@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Energy, EnergyBasedProcess};
 use super::grid::Weighted;
 use super::points::PointStart;
+use super::{Energy, EnergyBasedProcess};
 use crate::point::{PointBatch, PointMlp};
 use crate::rng::Stream;
 use crate::sampler::{Followed, Places};

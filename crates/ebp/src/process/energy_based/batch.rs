@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::config::{EnergyBasedConfig, Space, TrainingMode};
 use super::step_points::{self, PointPlan, PreparedPoints};
 use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Looks, Observed, SymbolRows, known_places, push_features};
 use crate::nn::Step;
 use crate::partition::{
-    CandidateArrays, CandidateRows, Estimator, NoisyArrays, NoisyRows, Targets, WriteTargets,
+    CandidateArrays, CandidateRows, NoisyArrays, NoisyRows, Targets, WriteTargets,
 };
 use crate::posterior::{PosteriorArrays, PosteriorRows};
+use crate::recipe::{EnergyBasedConfig, Estimator, Space, TrainingMode};
 use crate::rng::Stream;
 use crate::tape::{Array, Choice, Device, DrawDomain, Tape};
 use crate::{Result, SetOffsets};
@@ -192,7 +192,13 @@ impl BatchMaker {
             .map_init(step_points::Memory::default, |memory, set| {
                 let context = if is_whole { &[][..] } else { tasks.context.values(set) };
                 let stream = stream.child(set as u64);
-                step_points::prepare(settings, (context, target.values(set)), point_plan, stream, memory)
+                step_points::prepare(
+                    settings,
+                    (context, target.values(set)),
+                    point_plan,
+                    stream,
+                    memory,
+                )
             })
             .collect();
         let sizes = prepared.iter().map(|set| set.all.len() / dim).collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use super::{EnergyBasedProcess, PictureParts};
 use crate::batch::SetBatch;
 use crate::energy::{LevelsEnergy, Observed, known_places};
 use crate::process::task::{check_dimensions, count_locations};
-use crate::process::{Hypotheses, LogDensity, Predictive, Rendered, Rendering};
+use crate::process::{Hypotheses, LogDensity, Predictive};
 use crate::rng::Stream;
 use crate::tape::{Choice, Tape, Var};
 use crate::{IndexedSet, Result, SetOffsets};
@@ -24,6 +24,24 @@ pub struct LevelsPredictive<'a> {
     levels: &'a LevelsEnergy,
     context: SetBatch,
     seen: Option<Observed>,
+}
+
+/// Values for a list of places, one picture per draw of θ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// On [−1, 1], `[count, m, channels]`.
+    pub values: Vec<f64>,
+    /// log p of each value given its θ, `[count, m]`.
+    pub log_mass: Vec<f64>,
+}
+
+/// Which value of a law is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rendering {
+    /// A draw: what the model says a picture could be, grain included.
+    Draw,
+    /// The mean given θ: a picture without the grain.
+    Mean,
 }
 
 /// Latents of several draws: θ and codes.

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::EnergyBasedProcess;
-use super::config::Space;
 use crate::linalg::log_sum_exp;
 use crate::partition::stratified;
-use crate::point::{CandidateValues, Candidates, LogPartition, LogWeights, PointBackend, PointMlp};
+use crate::point::{CandidateValues, Candidates, LogPartition, LogWeights, PointMlp};
+use crate::recipe::Space;
 use crate::rng::Stream;
 use crate::tape::DrawDomain;
 use crate::{Result, SetOffsets};
