@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use super::Initialiser;
+use crate::Result;
 use crate::point::{Activation, ContextAt, MlpConfig, MlpShape};
-use crate::tape::{Group, Parameter, Points, Tape, Var};
-use crate::{Result, SetOffsets};
+use crate::tape::{Group, Parameter, Tape, Var};
 
 /// A stack of linear layers.
 #[derive(Clone, Debug)]
@@ -85,15 +85,8 @@ impl Dense {
     ///
     /// As every operation of the tape.
     pub fn forward(&self, tape: &mut Tape, x: Var) -> Result<Var> {
-        let rows = tape.shape(x).0;
-        let points = Points {
-            shape: Arc::clone(&self.shape),
-            parameters: tape.parameter(&self.parameters)?,
-            elements: x,
-            context: None,
-            offsets: Arc::new(SetOffsets::uniform(1, rows)?),
-        };
-        tape.point_values(&points)
+        let parameters = tape.parameter(&self.parameters)?;
+        tape.dense(&self.shape, parameters, x)
     }
 }
 

@@ -21,6 +21,7 @@ mod attention;
 mod batch_norm;
 mod categorical;
 mod cuda;
+mod dense;
 mod device;
 mod dynamics;
 mod elementwise;

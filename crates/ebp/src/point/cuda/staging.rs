@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, PinnedHostSlice, sys};
-use rayon::prelude::*;
 
 use super::device::driver;
 use crate::Result;
@@ -102,16 +101,11 @@ impl Staging {
 ///
 /// As [`std::ptr::copy_nonoverlapping`].
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    const PIECE: usize = 1 << 18;
     // SAFETY: the caller's promise.
     let (from, to) = unsafe {
         (std::slice::from_raw_parts(from, bytes), std::slice::from_raw_parts_mut(to, bytes))
     };
-    if bytes <= 2 * PIECE {
-        to.copy_from_slice(from);
-    } else {
-        to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| {
-            to.copy_from_slice(from);
-        });
-    }
+    // By one thread: a pool's thread that waits for others may take up work that needs the GPU, which is
+    // locked here.
+    to.copy_from_slice(from);
 }
