@@ -40,12 +40,4 @@ impl StateParts {
     pub(crate) fn rest(self) -> BTreeMap<String, Tensors> {
         self.0
     }
-
-    /// That nothing is left over.
-    pub(crate) fn finish(self) -> Result<()> {
-        match self.0.keys().next() {
-            None => Ok(()),
-            Some(part) => Err(Error::invalid("state", "the parts of this estimator", part)),
-        }
-    }
 }

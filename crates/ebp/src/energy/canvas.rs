@@ -20,7 +20,7 @@ use crate::tape::{Choice, Group, Interpolation, Tape, Var};
 #[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     num_places: usize,
-    canvas_dim: usize,
+    width: usize,
     local_dim: usize,
     layers: Option<Dense>,
     interpolation: Option<Arc<Interpolation>>,
@@ -49,13 +49,13 @@ impl Canvas {
         };
         let interpolation =
             (config.local_dim > 0).then(|| Arc::new(interpolation(grid, config.local_side)));
-        let (canvas_dim, local_dim) = (config.canvas_dim, config.local_dim);
-        Ok(Self { num_places, canvas_dim, local_dim, layers, interpolation })
+        let (width, local_dim) = (config.canvas_dim, config.local_dim);
+        Ok(Self { num_places, width, local_dim, layers, interpolation })
     }
 
     /// Numbers that a target reads.
     pub(crate) fn num_painted(&self) -> usize {
-        self.canvas_dim + self.local_dim
+        self.width + self.local_dim
     }
 
     /// What targets read; `rows` are set · places + place of each. `None` where nothing is painted.
@@ -70,7 +70,7 @@ impl Canvas {
         if let Some(layers) = &self.layers {
             let both = tape.concat(&[theta, pooled])?;
             let painted = layers.forward(tape, both)?;
-            let places = tape.reshape(painted, (sets * self.num_places, self.canvas_dim))?;
+            let places = tape.reshape(painted, (sets * self.num_places, self.width))?;
             parts.push(tape.gather(places, rows)?);
         }
         if let (Some(interpolation), Some(codes)) = (&self.interpolation, codes) {

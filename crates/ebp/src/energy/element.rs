@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::nn::Initialiser;
 use crate::point::{ContextAt, MlpConfig, MlpShape, PointMlp};
 use crate::recipe::{EnergyBasedConfig, LatentAt};
-use crate::tape::{Array, Group, Operators, Parameter, ParameterSet, Points, Tape, Var};
+use crate::tape::{Group, Operators, Parameter, ParameterSet, Points, Tape, Var};
 use crate::{Result, SetOffsets};
 
 /// Power iterations before training, after which one per step keeps up with the weights.
@@ -51,7 +51,9 @@ impl ElementEnergy {
             let std_dev = (square / layer.weight.len() as f32).sqrt();
             let to = &mut flat[layer.bias.clone()];
             biases.fill_normal(0, 0, to);
-            to.iter_mut().for_each(|bias| *bias *= config.bias_scale * std_dev);
+            for bias in to {
+                *bias *= config.bias_scale * std_dev;
+            }
         }
         let spectral_norm = if config.spectral_norm {
             let operators = Operators::new(&shape);
@@ -119,13 +121,13 @@ impl ElementEnergy {
             offsets: Arc::clone(offsets),
         }
     }
+}
 
-    /// [x, t] from values and the numbers of their locations.
-    pub(crate) fn rows(&self, tape: &mut Tape, values: Var, features: Option<Var>) -> Result<Var> {
-        match features {
-            Some(features) => tape.concat(&[values, features]),
-            None => Ok(values),
-        }
+/// [x, t] from values and the numbers of their locations.
+pub(crate) fn element_rows(tape: &mut Tape, values: Var, features: Option<Var>) -> Result<Var> {
+    match features {
+        Some(features) => tape.concat(&[values, features]),
+        None => Ok(values),
     }
 }
 
@@ -134,10 +136,4 @@ pub(crate) fn base_measure(tape: &mut Tape, values: Var, std_dev: f32) -> Result
     let squares = tape.square(values)?;
     let sums = tape.row_sums(squares)?;
     tape.affine(sums, -0.5 / f64::from(std_dev).powi(2), 0.0)
-}
-
-/// Numbers of the host as a constant.
-pub(crate) fn constant(tape: &mut Tape, array: &Array, columns: usize) -> Result<Var> {
-    let rows = array.len() / columns.max(1);
-    tape.constant(array.clone(), (rows, columns))
 }

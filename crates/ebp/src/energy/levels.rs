@@ -34,13 +34,8 @@ impl Alphabet {
         ((2.0 * f64::from(symbol) + 1.0) / self.levels as f64 - 1.0) as f32
     }
 
-    /// The middle of a symbol's cell, in the units of the values.
-    pub(crate) fn value(self, symbol: u32) -> f64 {
-        self.from_unit(f64::from(self.unit_value(symbol)))
-    }
-
     /// A number on [−1, 1] in the units of the values.
-    pub(crate) fn from_unit(self, unit: f64) -> f64 {
+    pub(crate) fn number(self, unit: f64) -> f64 {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
         low + 0.5 * (unit + 1.0) * (high - low)
     }
@@ -54,6 +49,12 @@ impl Alphabet {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
         let symbol = ((value - low) / (high - low) * self.levels as f64) as u32;
         Ok(symbol.min(u32::try_from(self.levels - 1).unwrap_or(u32::MAX)))
+    }
+
+    /// The middles of all cells on [−1, 1].
+    pub(crate) fn unit_values(self) -> Vec<f64> {
+        let symbols = 0..u32::try_from(self.levels).unwrap_or(0);
+        symbols.map(|symbol| f64::from(self.unit_value(symbol))).collect()
     }
 
     /// log of the width of a cell.
@@ -171,7 +172,7 @@ impl LevelsEnergy {
             told.for_each(|values| push_features(values, self.value_frequencies, &mut rows));
         }
         let known = tape.device().upload(rows)?;
-        let rows = self.rows(tape, channel, features, &known)?;
+        let rows = Self::rows(tape, channel, features, &known)?;
         let network = &self.channels[channel];
         let parameters = tape.parameter(&network.parameters)?;
         match self.form {
@@ -187,7 +188,7 @@ impl LevelsEnergy {
         }
     }
 
-    fn rows(&self, tape: &mut Tape, channel: usize, features: Var, known: &Array) -> Result<Var> {
+    fn rows(tape: &mut Tape, channel: usize, features: Var, known: &Array) -> Result<Var> {
         if channel == 0 {
             return Ok(features);
         }
@@ -222,7 +223,7 @@ impl LevelsEnergy {
     ) -> Result<Var> {
         let mut total: Option<Var> = None;
         for (number, channel) in self.channels.iter().enumerate() {
-            let rows = self.rows(tape, number, features, &targets.known[number])?;
+            let rows = Self::rows(tape, number, features, &targets.known[number])?;
             let parameters = tape.parameter(&channel.parameters)?;
             let symbols = &targets.symbols[number];
             let found = match self.form {

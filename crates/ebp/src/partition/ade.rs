@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::{Targets, mean_of_means};
-use crate::energy::{ElementEnergy, base_measure};
+use crate::energy::{ElementEnergy, base_measure, element_rows};
 use crate::recipe::{EnergyBasedConfig, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Sampler};
@@ -113,7 +113,7 @@ impl Ade {
         followed: Followed<'_>,
         draws: &Draws,
     ) -> Result<Var> {
-        let rows = followed.energy.rows(tape, draws.values, draws.features)?;
+        let rows = element_rows(tape, draws.values, draws.features)?;
         let points =
             followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets);
         let f = tape.point_values(&points)?;
@@ -139,7 +139,6 @@ impl Ade {
 
     /// E_q[u] − E[u], and the draws on the tape with their features.
     pub(crate) fn gap(
-        &self,
         tape: &mut Tape,
         energy: &ElementEnergy,
         targets: &Targets,
@@ -157,7 +156,7 @@ impl Ade {
             }
             None => None,
         };
-        let rows = energy.rows(tape, values, features)?;
+        let rows = element_rows(tape, values, features)?;
         let fake = energy.points(parameters, rows, theta, offsets);
         let fake = tape.point_values(&fake)?;
         let fake = mean_of_means(tape, fake, offsets)?;

@@ -8,17 +8,15 @@
 //! it has a density r, and w = 1/(K e^L) where the learned sampler drew it. Parts of candidates
 //! count by their shares. A draw outside of the domain weighs nothing.
 
-use std::sync::Arc;
-
 use super::around::around;
 use super::cells::stratified;
 use super::{Estimate, Targets};
+use crate::Result;
 use crate::energy::ElementEnergy;
 use crate::recipe::{EnergyBasedConfig, ProposalKind, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Sampler};
 use crate::tape::{Array, CandidateVars, Device, DrawDomain, LikelihoodVars, Tape, Var};
-use crate::{Result, SetOffsets};
 
 /// Candidates on the host.
 #[derive(Clone, Debug)]
@@ -47,9 +45,10 @@ impl CandidateRows {
         Ok(CandidateArrays {
             values: device.upload(self.values)?,
             log_weights: device.upload(self.log_weights)?,
-            is_near: match self.is_near.is_empty() {
-                true => None,
-                false => Some(device.upload(self.is_near)?),
+            is_near: if self.is_near.is_empty() {
+                None
+            } else {
+                Some(device.upload(self.is_near)?)
             },
             count: self.count,
         })
@@ -183,9 +182,4 @@ impl Importance {
             offsets: places.offsets,
         })
     }
-}
-
-/// Sets of one anchor each.
-pub(crate) fn one_each(sets: usize) -> Result<Arc<SetOffsets>> {
-    Ok(Arc::new(SetOffsets::uniform(sets, 1)?))
 }

@@ -10,7 +10,7 @@
 
 use super::Targets;
 use crate::Result;
-use crate::energy::ElementEnergy;
+use crate::energy::{ElementEnergy, element_rows};
 use crate::recipe::EnergyBasedConfig;
 use crate::rng::Stream;
 use crate::tape::{Array, Device, Tape, Var};
@@ -73,7 +73,7 @@ pub(crate) fn noisy_loss(
     let shape = tape.shape(targets.values);
     let moved = tape.constant(noisy.moved.clone(), shape)?;
     let slopes = tape.constant(noisy.slopes.clone(), shape)?;
-    let rows = energy.rows(tape, moved, targets.features)?;
+    let rows = element_rows(tape, moved, targets.features)?;
     let points = energy.points(parameters, rows, theta, &targets.offsets);
     let score = tape.point_score(&points)?;
     let missed = tape.subtract(score, slopes)?;

@@ -23,7 +23,7 @@ pub(super) struct Table {
     grid: Grid,
     channels: usize,
     width: usize,
-    table: Dense,
+    layer: Dense,
 }
 
 impl Table {
@@ -42,7 +42,7 @@ impl Table {
             weights: Initialiser::He,
             output_scale: 1.0,
         };
-        Ok(Self { grid, channels, width, table: Dense::new(group, "table", &table)? })
+        Ok(Self { grid, channels, width, layer: Dense::new(group, "table", &table)? })
     }
 
     pub(super) fn width(&self) -> usize {
@@ -74,7 +74,7 @@ impl Table {
 
     /// The sum, and the same after the activation.
     pub(super) fn read(&self, tape: &mut Tape, rows: Var) -> Result<(Var, Var)> {
-        let sum = self.table.forward(tape, rows)?;
+        let sum = self.layer.forward(tape, rows)?;
         Ok((sum, tape.silu(sum)?))
     }
 }

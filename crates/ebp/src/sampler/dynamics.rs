@@ -22,6 +22,7 @@
 
 use super::{Draws, Followed};
 use crate::Result;
+use crate::energy::element_rows;
 use crate::nn::Initialiser;
 use crate::point::Clip;
 use crate::recipe::{Dynamics, NoiseSchedule, SamplerConfig};
@@ -177,6 +178,6 @@ fn kinetic(tape: &mut Tape, momentum: Var) -> Result<Var> {
 
 /// The energy over draws at their present values.
 fn points(tape: &mut Tape, followed: Followed<'_>, draws: &Draws, values: Var) -> Result<Points> {
-    let rows = followed.energy.rows(tape, values, draws.features)?;
+    let rows = element_rows(tape, values, draws.features)?;
     Ok(followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets))
 }

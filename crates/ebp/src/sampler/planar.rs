@@ -59,7 +59,9 @@ impl FlowGenerator {
             let parameters = group.point_mlp("hypernetwork", &shape)?;
             let last = shape.layers()[shape.layers().len() - 1].weight.clone();
             let weights = &mut group.values_mut(&parameters)[last];
-            weights.iter_mut().for_each(|weight| *weight *= OUTPUT_SCALE);
+            for weight in weights {
+                *weight *= OUTPUT_SCALE;
+            }
             Writer::OfElements { shape: Arc::new(shape), parameters }
         };
         Ok(Self { dims, writer })

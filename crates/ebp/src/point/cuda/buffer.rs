@@ -70,18 +70,6 @@ impl<T> Buffer<T> {
         Self { owner: self.owner.clone(), address, length, numbers: PhantomData }
     }
 
-    /// The same bytes as other numbers.
-    ///
-    /// # Panics
-    ///
-    /// If they do not begin where such a number may, or do not divide evenly.
-    pub(crate) fn cast<Other>(&self) -> Buffer<Other> {
-        let (bytes, size) = (self.length * size_of::<T>(), size_of::<Other>());
-        assert!(bytes.is_multiple_of(size) && self.address.is_multiple_of(size as u64));
-        let Self { owner, address, .. } = self.clone();
-        Buffer { owner, address, length: bytes / size, numbers: PhantomData }
-    }
-
     /// How many numbers.
     pub(crate) fn len(&self) -> usize {
         self.length

@@ -7,7 +7,6 @@
 //! kernels   the table that every GPU has
 //! products  of matrices
 //! staging   numbers on their way to the GPU and back; landing: back, read later
-//! upload    batches on their way to the GPU, on a stream of their own
 //! meter     how long it computes
 //! sets      which rows belong to which set; batches in chunks that fit its memory
 //! inputs    what the operations read
@@ -58,7 +57,6 @@ mod staging;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod values;
 mod whole;
 
@@ -80,9 +78,9 @@ pub(crate) use self::inputs::{
 };
 pub(crate) use self::motion::DeviceMotion;
 pub(crate) use self::pool::DevicePooled;
+#[cfg(test)]
 pub(crate) use self::products::{plain, transposed};
 pub(crate) use self::sets::Sets;
-pub(crate) use self::upload::{Uploaded, Uploader, bytes};
 use crate::Result;
 
 /// How matrix products are rounded. Sums are always kept in f32, and so are the first layer,

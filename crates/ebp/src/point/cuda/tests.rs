@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::launch::{flat, kernels};
 use super::{
     AdamNumbers, AdamState, Buffer, CudaBackend, Device, DeviceBatch, DeviceCotangent,
-    DeviceLangevin, DeviceMlp, DeviceMotion, Precision, Sets, Uploader, bytes, plain, transposed,
+    DeviceLangevin, DeviceMlp, DeviceMotion, Precision, Sets, plain, transposed,
 };
 use crate::SetOffsets;
 use crate::point::{MlpConfig, MlpShape, Motion, PointMlp, Pooling, Wanted};
@@ -122,34 +122,6 @@ fn normals_have_the_bits_of_the_cpu() {
         let out = device.buffer::<f32>(1000).unwrap();
         device.normals(&out, stream, 5, 77).unwrap();
         assert_eq!(device.download(&out).unwrap(), expected);
-    });
-}
-
-/// Slots go round while earlier batches are still read.
-#[test]
-fn batches_arrive_and_slots_go_round() {
-    on_gpu(|device| {
-        let uploader = Arc::new(Uploader::new(device).unwrap());
-        let mut kept = Vec::new();
-        for round in 0..20_u8 {
-            let numbers = vec![f32::from(round); 100_000];
-            let marks = [round; 33];
-            let sent = uploader.send(&[bytes(&numbers), &[], &marks]).unwrap();
-            sent.wait(device).unwrap();
-            let (first, second): (Buffer, Buffer<u8>) = (sent.part(0), sent.part(2));
-            assert!(sent.part::<f32>(1).is_empty());
-            drop(sent);
-            // Every third batch is read on; the others' slots are taken again at once.
-            let copy = device.duplicate(&first).unwrap();
-            if round % 3 == 0 {
-                kept.push((round, first, second));
-            }
-            kept.push((round, copy, device.upload(&marks).unwrap()));
-        }
-        for (round, numbers, marks) in kept {
-            assert_eq!(device.download(&numbers).unwrap(), vec![f32::from(round); 100_000]);
-            assert_eq!(device.download(&marks).unwrap(), [round; 33]);
-        }
     });
 }
 

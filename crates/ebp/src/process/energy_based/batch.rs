@@ -318,8 +318,8 @@ impl BatchMaker {
             values.extend_from_slice(&target.values(set)[index * dx..][..dx]);
             locations.extend_from_slice(&target.locations(set)[index * dt..][..dt]);
         }
-        let (features, places, seen) = match &self.parts.picture {
-            Some(PictureParts { surroundings, .. }) => {
+        let (features, places, seen) =
+            if let Some(PictureParts { surroundings, .. }) = &self.parts.picture {
                 let mut uniform = [0.0];
                 stream.child(0).fill_uniform(0, 0, &mut uniform);
                 let is_blind = config.mode == TrainingMode::FullSet
@@ -332,15 +332,13 @@ impl BatchMaker {
                 };
                 let places = known_places(grid, &locations)?;
                 (surroundings.rows(&seen, &places), places, Some(seen))
-            }
-            None => {
+            } else {
                 let mut features = Vec::new();
                 for location in locations.chunks_exact(dt) {
                     push_features(location, config.location_frequencies, &mut features);
                 }
                 (features, Vec::new(), None)
-            }
-        };
+            };
         if space.grid.is_some() && config.estimator != Estimator::Exact {
             dequantise(&mut values, (config, space), stream.child(1));
         }

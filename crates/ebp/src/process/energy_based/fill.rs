@@ -142,7 +142,9 @@ impl EnergyBasedProcess {
             let mut values = vec![0.0; count * m * self.space.value_dim];
             stream.child(1).fill_uniform(0, 0, &mut values);
             let (low, high) = (self.space.low, self.space.high);
-            values.iter_mut().for_each(|x| *x = low + (high - low) * *x);
+            for x in &mut values {
+                *x = low + (high - low) * *x;
+            }
             return Ok(values);
         };
         let mut tape = self.device.tape();

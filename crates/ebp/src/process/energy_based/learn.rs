@@ -9,9 +9,9 @@
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
 use super::batch::{Batch, BatchMaker, Plan};
-use super::{Energy, EnergyBasedProcess, PictureParts};
+use super::{Ade, Energy, EnergyBasedProcess, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
-use crate::energy::ElementEnergy;
+use crate::energy::{ElementEnergy, element_rows};
 use crate::nn::{Record, Step};
 use crate::partition::{Estimate, Game, Targets, WriteTargets, mean_of_means, noisy_loss};
 use crate::posterior::Reading;
@@ -89,12 +89,11 @@ impl EnergyBasedProcess {
         let mut codes = None;
         if let Some(PictureParts { local: Some(local), .. }) = &self.parts.picture {
             let law = local.read(tape, theta, all.pooled)?;
-            let prior: Gaussian = match &context {
-                Some(context) => local.read(tape, theta, context.pooled)?,
-                None => {
-                    let shape = tape.shape(law.mean);
-                    tape.standard_gaussian(shape)?
-                }
+            let prior: Gaussian = if let Some(context) = &context {
+                local.read(tape, theta, context.pooled)?
+            } else {
+                let shape = tape.shape(law.mean);
+                tape.standard_gaussian(shape)?
             };
             let more = tape.kl(law, prior)?;
             kl_terms = tape.concat(&[kl_terms, more])?;
@@ -114,17 +113,14 @@ impl EnergyBasedProcess {
             parts.push(attention.find(tape, looks)?);
         }
         let sets = tape.shape(latents.theta).0;
-        let pooled = match &latents.context {
+        let pooled = if let Some(context) = &latents.context {
             // Where the context is hidden from targets, the canvas does not show it either.
-            Some(context) => {
-                let is_seen = tape.constant(seen.is_seen.clone(), (sets, 1))?;
-                tape.multiply(context.pooled, is_seen)?
-            }
-            None => {
-                let width = self.parts.posterior.num_pooled();
-                let zeros = tape.device().zeros(sets * width)?;
-                tape.constant(zeros, (sets, width))?
-            }
+            let is_seen = tape.constant(seen.is_seen.clone(), (sets, 1))?;
+            tape.multiply(context.pooled, is_seen)?
+        } else {
+            let width = self.parts.posterior.num_pooled();
+            let zeros = tape.device().zeros(sets * width)?;
+            tape.constant(zeros, (sets, width))?
         };
         let latents = (latents.theta, pooled, latents.codes);
         parts.extend(picture.canvas.read(tape, latents, &seen.rows)?);
@@ -160,9 +156,8 @@ impl EnergyBasedProcess {
                 let parameters = energy.calibrated(tape, true)?;
                 self.estimate_element(
                     tape,
-                    energy,
+                    (energy, &targets),
                     batch,
-                    &targets,
                     (latents.theta, parameters),
                     step,
                 )
@@ -173,9 +168,8 @@ impl EnergyBasedProcess {
     fn estimate_element(
         &self,
         tape: &mut Tape,
-        energy: &ElementEnergy,
+        (energy, targets): (&ElementEnergy, &Targets),
         batch: &Batch,
-        targets: &Targets,
         (theta, parameters): (Var, Var),
         step: &Step,
     ) -> Result<Estimate> {
@@ -207,7 +201,7 @@ impl EnergyBasedProcess {
             (Some(ade), _) if self.config.estimator == Estimator::Ade => {
                 let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
                 let draws = ade.draw(&game, step.stream.child(2))?;
-                let (gap, draws) = ade.gap(tape, energy, targets, (theta, parameters), &draws)?;
+                let (gap, draws) = Ade::gap(tape, energy, targets, (theta, parameters), &draws)?;
                 (gap, Some(draws))
             }
             (_, Some(noisy)) => {
@@ -277,7 +271,7 @@ impl EnergyBasedProcess {
         let targets = batch.targets.write(tape)?;
         let (rows, offsets) = match estimate.draws {
             Some((values, features)) => {
-                let rows = energy.rows(tape, values, features)?;
+                let rows = element_rows(tape, values, features)?;
                 let count = tape.shape(values).0 / tape.shape(theta).0;
                 let places = targets.places()?;
                 let per_anchor = tape.shape(values).0 / places.offsets.num_elements();

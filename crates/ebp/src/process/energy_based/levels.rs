@@ -124,9 +124,7 @@ impl<'a> LevelsPredictive<'a> {
                 let range = (first, count);
                 self.computed(
                     &mut tape,
-                    picture,
-                    seen,
-                    &places,
+                    (picture, seen, &places),
                     (latents, theta, range),
                     &mut parts,
                 )?;
@@ -142,9 +140,7 @@ impl<'a> LevelsPredictive<'a> {
     fn computed(
         &self,
         tape: &mut Tape,
-        picture: &PictureParts,
-        seen: &Observed,
-        places: &[usize],
+        (picture, seen, places): (&PictureParts, &Observed, &[usize]),
         (latents, theta, (first, count)): (&Latents, Var, (usize, usize)),
         parts: &mut Vec<Var>,
     ) -> Result<()> {
@@ -207,8 +203,7 @@ impl<'a> LevelsPredictive<'a> {
         let mut log_mass = vec![0.0; count * m];
         // On [−1, 1], as networks read them.
         let mut mean = vec![0.0_f64; count * m * channels];
-        let middles: Vec<f64> =
-            (0..levels).map(|s| f64::from(alphabet.unit_value(s as u32))).collect();
+        let middles = alphabet.unit_values();
         self.visit(targets.locations(), &self.latents(count, stream)?, |rows| {
             let (start, total) = (rows.first * m, rows.offsets.num_elements());
             for channel in 0..channels {
@@ -243,7 +238,7 @@ impl<'a> LevelsPredictive<'a> {
         })?;
         let log_cell = alphabet.log_cell() * channels as f64;
         let log_density = log_mass.iter().map(|mass| mass - log_cell).collect();
-        let mean = mean.into_iter().map(|unit| alphabet.from_unit(unit)).collect();
+        let mean = mean.into_iter().map(|unit| alphabet.number(unit)).collect();
         Ok(Hypotheses { log_mass, log_density, mean })
     }
 
@@ -269,8 +264,7 @@ impl<'a> LevelsPredictive<'a> {
         let levels = alphabet.levels;
         let mut units = vec![0.0_f32; count * m * channels];
         let mut log_mass = vec![0.0; count * m];
-        let middles: Vec<f64> =
-            (0..levels).map(|s| f64::from(alphabet.unit_value(s as u32))).collect();
+        let middles = alphabet.unit_values();
         let mut uniforms = vec![0.0; count * m * channels];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
         self.visit(locations, &self.latents(count, stream.child(0))?, |rows| {
@@ -288,7 +282,7 @@ impl<'a> LevelsPredictive<'a> {
                         }
                         Rendering::Mean => {
                             let mean = expected(law, &middles);
-                            let inside = alphabet.from_unit(mean.clamp(-1.0, 1.0));
+                            let inside = alphabet.number(mean.clamp(-1.0, 1.0));
                             #[expect(
                                 clippy::cast_possible_truncation,
                                 reason = "networks compute in f32"
@@ -304,7 +298,7 @@ impl<'a> LevelsPredictive<'a> {
             }
             Ok(())
         })?;
-        let values = units.into_iter().map(|unit| alphabet.from_unit(f64::from(unit))).collect();
+        let values = units.into_iter().map(|unit| alphabet.number(f64::from(unit))).collect();
         Ok(Rendered { values, log_mass })
     }
 }
