@@ -78,7 +78,8 @@ fn the_table_has_a_direction() {
 
 #[test]
 fn every_module_of_the_table_exists() {
-    let found: BTreeSet<String> = sources().iter().filter_map(|(path, _)| module_of(path)).collect();
+    let found: BTreeSet<String> =
+        sources().iter().filter_map(|(path, _)| module_of(path)).collect();
     let named: BTreeSet<String> = layers().into_iter().flatten().collect();
     assert_eq!(named, found);
 }

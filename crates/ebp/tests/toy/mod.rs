@@ -80,7 +80,8 @@ impl Trainable for Toy {
             }
             Fault::State => {
                 let mut state = self.state()?;
-                state.insert("parameters/model.slope".into(), Tensor::new(vec![1], vec![f32::NAN])?);
+                state
+                    .insert("parameters/model.slope".into(), Tensor::new(vec![1], vec![f32::NAN])?);
                 self.restore(&state)?;
             }
         }
