@@ -188,7 +188,7 @@ fn models_over_values_and_places_complete_by_langevin_steps() {
     let folder = folder.path();
     write_pictures(folder);
     for (process, extra) in [
-        ("importance", "element_model.proposal=around"),
+        ("importance", "element_model.proposal.kind=around"),
         ("ade", "element_model.sampler.kind=block"),
     ] {
         let setting = format!("process={process}");

@@ -1,4 +1,4 @@
-//! Trains the conditional energy-based process on built-in curves and prints how far its
+//! Trains the energy-based process on built-in curves and prints how far its
 //! predictive densities stay from the truth, in nats per point:
 //!
 //! ```sh
@@ -10,14 +10,14 @@
 #![allow(clippy::cast_possible_truncation, reason = "networks compute in f32")]
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Instant;
 
 use ebp::data::CurveFamily;
 use ebp::metric::predictive::{Evaluation, held_out};
-use ebp::point::CpuBackend;
-use ebp::process::{EnergyBasedConfig, EnergyBasedProcess, Estimator};
+use ebp::process::EnergyBasedProcess;
+use ebp::recipe::{EnergyBasedConfig, Estimator, Space};
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::train::{
     Event, Observer, Regression, Session, TaskConfig, TaskSource, Trainer, TrainerConfig,
 };
@@ -29,21 +29,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let num_steps = arguments.next().map_or(Ok(1200), |steps| steps.parse())?;
 
     let (low, high) = family.value_range();
-    let mut config = EnergyBasedConfig {
-        value_domain: ((low - 0.5) as f32, (high + 0.5) as f32),
-        ..EnergyBasedConfig::default()
-    };
+    let space = Space::regression(1, 1, ((low - 0.5) as f32, (high + 0.5) as f32));
+    let mut config = EnergyBasedConfig::default();
     match estimator.as_str() {
         "importance" => {}
         "ade" => {
             config.estimator = Estimator::Ade;
+            config.beta1 = 0.0;
             config.gradient_penalty = 1e-3;
             config.learning_rate = 3e-3;
             config.average_decay = 0.998;
         }
         other => return Err(format!("estimator must be importance or ade, found {other}").into()),
     }
-    let process = EnergyBasedProcess::new(config, 1, Arc::new(CpuBackend::new()))?;
+    let process = EnergyBasedProcess::new(config, space, 1, &Device::default())?;
     let source = TaskSource::Curves(family);
     let mut model = Regression::new(Box::new(process), source, TaskConfig::default())?;
 
