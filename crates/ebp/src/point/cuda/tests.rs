@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
 
 use super::launch::{flat, kernels};
 use super::{
