@@ -258,7 +258,7 @@ fn every_kind_of_divergence_is_caught() {
         // A parameter spoilt in the step before a checkpoint is found when it is saved.
         (
             |step| if step.number == 29 { Fault::State } else { Fault::None },
-            "model.slope",
+            "parameters/model.slope",
             "NaN",
             29,
         ),

@@ -123,7 +123,7 @@ mod tests {
         let config = DenseConfig { hidden: &[4], ..DenseConfig::linear(3, 2, Initialiser::He) };
         let layers = Dense::new(&mut builder.group("model"), "layers", &config).unwrap();
         let parameters = [("layers", *layers.parameters())];
-        crate::nn::module::differences::check(builder, &parameters, |tape| {
+        crate::nn::differences::check(builder, &parameters, |tape| {
             let rows = tape.normals((5, 3), Stream::new(2, "rows"))?;
             layers.forward(tape, rows)
         });

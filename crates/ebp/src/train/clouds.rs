@@ -142,18 +142,18 @@ mod tests {
     use super::*;
     use crate::SetOffsets;
     use crate::data::Clouds;
-    use crate::point::CpuBackend;
-    use crate::process::UnconditionalConfig;
+    use crate::recipe::{EnergyBasedConfig, Space};
+    use crate::tape::Device;
 
     fn training(seed: u64) -> CloudTraining {
-        let config = UnconditionalConfig {
-            value_dim: 1,
+        let config = EnergyBasedConfig {
             encoder_widths: vec![2],
             head_widths: vec![],
             energy_widths: vec![2],
-            ..UnconditionalConfig::default()
+            ..EnergyBasedConfig::points()
         };
-        let process = EnergyBasedProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
+        let space = Space::points(1, 1.0);
+        let process = EnergyBasedProcess::new(config, space, 1, &Device::default()).unwrap();
         let offsets = SetOffsets::uniform(6, 1).unwrap();
         let names = (0..6).map(|number| number.to_string()).collect();
         let clouds = Clouds::new(1, vec![0.0; 6], offsets, names).unwrap();
