@@ -3,24 +3,20 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use std::sync::Arc;
-
-use candle_core::{Device, Tensor};
+use ebp::batch::{SetBatch, TaskBatch};
 use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
 use ebp::nn::Step;
-use ebp::point::CpuBackend;
-use ebp::process::{
-    DenoiseSettings, DrawSettings, PointMethod, UnconditionalConfig, UnconditionalProcess,
-};
+use ebp::process::{DenoiseSettings, DrawSettings, EnergyBasedProcess, PointMethod};
+use ebp::recipe::{EnergyBasedConfig, Space};
 use ebp::rng::Stream;
+use ebp::tape::Device;
+use ebp::tensor::Tensor;
 
 const HALF: f32 = 2.0;
 
-fn config(dim: usize) -> UnconditionalConfig {
-    UnconditionalConfig {
-        value_dim: dim,
-        half_width: HALF,
+fn config() -> EnergyBasedConfig {
+    EnergyBasedConfig {
         latent_dim: 2,
         encoder_widths: vec![8, 16],
         head_widths: vec![8],
@@ -32,27 +28,34 @@ fn config(dim: usize) -> UnconditionalConfig {
         learning_rate: 5e-3,
         learning_rate_warm_up: 10,
         kl_warm_up: 10,
-        ..UnconditionalConfig::default()
+        ..EnergyBasedConfig::points()
     }
 }
 
-fn process(config: UnconditionalConfig) -> UnconditionalProcess {
-    UnconditionalProcess::new(config, 7, Arc::new(CpuBackend::new())).unwrap()
+fn process(config: EnergyBasedConfig, dim: usize) -> EnergyBasedProcess {
+    EnergyBasedProcess::new(config, Space::points(dim, HALF), 7, &Device::default()).unwrap()
+}
+
+fn batch<'a>(dim: usize, sets: impl IntoIterator<Item = &'a [f32]>) -> SetBatch {
+    let mut batch = SetBatch::new(0, dim);
+    sets.into_iter().for_each(|set| batch.push(&[], set).unwrap());
+    batch
 }
 
 /// A process whose energy network has the parameters that `fill` makes of those at the start.
 fn with_energy(
-    config: UnconditionalConfig,
+    config: EnergyBasedConfig,
+    dim: usize,
     fill: impl Fn(Vec<f32>) -> Vec<f32>,
-) -> UnconditionalProcess {
-    let mut process = process(config);
+) -> EnergyBasedProcess {
+    let mut process = process(config, dim);
     let mut state = process.state().unwrap();
     let mut num_found = 0;
     for (name, tensor) in &mut state {
         // The parameters themselves and their average.
-        if name.contains("energy") && !name.starts_with("adam") && tensor.elem_count() > 1 {
-            let flat = fill(tensor.flatten_all().unwrap().to_vec1().unwrap());
-            *tensor = Tensor::from_vec(flat, tensor.dims(), &Device::Cpu).unwrap();
+        if name.contains("energy") && !name.starts_with("adam") && tensor.dims() != [1] {
+            let flat = fill(tensor.as_f32().unwrap().to_vec());
+            *tensor = Tensor::new(tensor.dims().to_vec(), flat).unwrap();
             num_found += 1;
         }
     }
@@ -84,7 +87,7 @@ fn base(x: f64) -> f64 {
 #[test]
 fn a_plain_energy_has_the_partition_of_its_base_measure() {
     for dim in [1, 2, 3, 4, 6, 10] {
-        let process = with_energy(config(dim), |parameters| {
+        let process = with_energy(config(), dim, |parameters| {
             let mut zero = vec![0.0; parameters.len()];
             zero[parameters.len() - 1] = 0.7;
             zero
@@ -109,7 +112,7 @@ fn the_log_likelihood_of_a_plain_energy_is_known() {
     for (dim, (mean, std_dev)) in
         [(1, (0.0, 1.0)), (2, (0.3, 1.2)), (3, (0.0, 1.0)), (3, (-0.4, 1.3)), (5, (0.3, 1.2_f32))]
     {
-        let mut process = with_energy(config(dim), |parameters| vec![0.0; parameters.len()]);
+        let mut process = with_energy(config(), dim, |parameters| vec![0.0; parameters.len()]);
         let mut state = process.state().unwrap();
         let mut num_found = 0;
         for (name, tensor) in &mut state {
@@ -119,9 +122,9 @@ fn the_log_likelihood_of_a_plain_energy_is_known() {
             // Weights [2k, width] and biases [2k], those of μ first; log σ has −2 added.
             let flat = match tensor.dims() {
                 [4] => vec![mean, mean, std_dev.ln() + 2.0, std_dev.ln() + 2.0],
-                _ => vec![0.0; tensor.elem_count()],
+                dims => vec![0.0; dims.iter().product()],
             };
-            *tensor = Tensor::from_vec(flat, tensor.dims(), &Device::Cpu).unwrap();
+            *tensor = Tensor::new(tensor.dims().to_vec(), flat).unwrap();
             num_found += 1;
         }
         assert!(num_found >= 2, "{:?}", state.keys());
@@ -204,8 +207,8 @@ fn narrow_products_have_the_partition_and_the_moments_of_their_axes() {
     let steepness = 12.0;
     for dim in [4, 6] {
         let widths = vec![UNITS * dim];
-        let settings = UnconditionalConfig { energy_widths: widths, ..config(dim) };
-        let process = with_energy(settings, |p| tents(p.len(), dim, steepness));
+        let settings = EnergyBasedConfig { energy_widths: widths, ..config() };
+        let process = with_energy(settings, dim, |p| tents(p.len(), dim, steepness));
         let axes: Vec<[f64; 3]> =
             (0..dim).map(|axis| quadrature(|x| tent(axis, f64::from(steepness), x))).collect();
         let exact: f64 = axes.iter().map(|axis| axis[0]).sum();
@@ -244,8 +247,8 @@ fn narrow_products_have_the_partition_and_the_moments_of_their_axes() {
 /// A random network in four dimensions against the midpoint rule on 20⁴ cells.
 #[test]
 fn a_random_network_in_four_dimensions_has_the_partition_of_quadrature() {
-    let process =
-        process(UnconditionalConfig { energy_widths: vec![24, 24], input_scale: 2.0, ..config(4) });
+    let settings = EnergyBasedConfig { energy_widths: vec![24, 24], input_scale: 2.0, ..config() };
+    let process = process(settings, 4);
     let theta = [0.5, -0.5];
     let per_axis = 20_u16;
     let at = |cell: u16| -2.0 + 4.0 * (f32::from(cell) + 0.5) / f32::from(per_axis);
@@ -287,15 +290,16 @@ fn shell(number: u64, dim: usize, count: usize) -> Vec<f32> {
 #[test]
 fn points_with_further_coordinates_train_evaluate_and_draw() {
     for dim in [6, 10] {
-        let mut process = process(UnconditionalConfig {
+        let settings = EnergyBasedConfig {
             energy_widths: vec![24, 24],
             input_scale: 4.0,
             num_proposals: 256,
-            ..config(dim)
-        });
+            ..config()
+        };
+        let mut process = process(settings, dim);
         let sets: Vec<Vec<f32>> = (0..8).map(|number| shell(number, dim, 80)).collect();
-        let nats = |process: &UnconditionalProcess| {
-            let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
+        let nats = |process: &EnergyBasedProcess| {
+            let sets = batch(dim, sets.iter().map(Vec::as_slice));
             process.evaluate(&sets, Stream::new(1, "evaluate")).unwrap()[0].1
         };
         let before = nats(&process);
@@ -303,18 +307,14 @@ fn points_with_further_coordinates_train_evaluate_and_draw() {
             let number = step_number as u64;
             let stream = Stream::new(3, "steps").child(number);
             let step = Step { number, num_steps: 60, stream, learning_rate_factor: 1.0 };
-            let chosen: Vec<&[f32]> = sets
-                .iter()
-                .cycle()
-                .skip(4 * (step_number % 2))
-                .take(4)
-                .map(Vec::as_slice)
-                .collect();
-            process.learn(&chosen, &step).unwrap();
+            let chosen = sets.iter().cycle().skip(4 * (step_number % 2)).take(4);
+            let tasks = TaskBatch::whole(batch(dim, chosen.map(Vec::as_slice)));
+            let prepared = process.batch_maker().prepare(&tasks, &step).unwrap();
+            process.learn(&prepared, &step).unwrap();
         }
         let after = nats(&process);
         assert!(after < before - 1.0, "{dim}: {before} to {after}");
-        let codes = process.encode(&[&sets[0], &sets[1]]).unwrap();
+        let codes = process.encode(&batch(dim, [&sets[0][..], &sets[1]])).unwrap();
         let draw = DrawSettings { num_steps: 2, ..DrawSettings::default() };
         let (points, report) =
             process.draw_points(&codes.mean, 300, &draw, Stream::new(1, "draw")).unwrap();

@@ -1,24 +1,26 @@
-//! Training on the GPU, where whole steps are taken there, against training on the CPU, where they
-//! are made of operations. On a machine without a GPU every test says why it is skipped.
+//! Training on the GPU against training on the CPU. On a machine without a GPU every test says why it is skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
+use ebp::batch::TaskBatch;
 use ebp::nn::Step;
-use ebp::point::{Activation, CpuBackend, CudaBackend, PointBackend, Precision};
-use ebp::process::{LatentAt, PerturbationConfig, UnconditionalConfig, UnconditionalProcess};
+use ebp::point::{Activation, CudaBackend, Precision};
+use ebp::process::EnergyBasedProcess;
+use ebp::recipe::{EnergyBasedConfig, LatentAt, PerturbationConfig, Space};
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::tensor::Tensor;
 
 /// The GPU, or a printed reason.
-fn gpu() -> Option<Arc<dyn PointBackend>> {
+fn gpu() -> Option<Device> {
     static GPU: OnceLock<Result<CudaBackend, String>> = OnceLock::new();
     let found =
         GPU.get_or_init(|| CudaBackend::new(0, Precision::F32).map_err(|error| error.to_string()));
     match found {
-        Ok(backend) => Some(Arc::new(backend.clone())),
+        Ok(backend) => Some(Device::Cuda(backend.clone())),
         Err(reason) => {
             eprintln!("SKIPPED, no GPU is tested: {reason}");
             None
@@ -26,9 +28,8 @@ fn gpu() -> Option<Arc<dyn PointBackend>> {
     }
 }
 
-fn config() -> UnconditionalConfig {
-    UnconditionalConfig {
-        half_width: 2.0,
+fn config() -> EnergyBasedConfig {
+    EnergyBasedConfig {
         latent_dim: 8,
         encoder_widths: vec![64, 128, 96],
         head_widths: vec![48, 32],
@@ -42,7 +43,7 @@ fn config() -> UnconditionalConfig {
         kl_warm_up: 10,
         average_decay: 0.95,
         perturbation: PerturbationConfig { share: 0.5, ..PerturbationConfig::default() },
-        ..UnconditionalConfig::default()
+        ..EnergyBasedConfig::points()
     }
 }
 
@@ -60,13 +61,17 @@ fn ring(number: u64) -> Vec<f32> {
 }
 
 struct Run {
-    process: UnconditionalProcess,
+    process: EnergyBasedProcess,
     next: u64,
 }
 
 impl Run {
-    fn new(config: &UnconditionalConfig, backend: Arc<dyn PointBackend>) -> Self {
-        Self { process: UnconditionalProcess::new(config.clone(), 7, backend).unwrap(), next: 0 }
+    fn new(config: &EnergyBasedConfig, device: &Device) -> Self {
+        let space = Space::points(3, 2.0);
+        Self {
+            process: EnergyBasedProcess::new(config.clone(), space, 7, device).unwrap(),
+            next: 0,
+        }
     }
 
     /// What the next step says, by name.
@@ -76,7 +81,9 @@ impl Run {
         let stream = Stream::new(3, "steps").child(self.next);
         let step = Step { number: self.next, num_steps: 400, stream, learning_rate_factor: 1.0 };
         self.next += 1;
-        self.process.learn(&sets, &step).unwrap().into_iter().collect()
+        let tasks = TaskBatch::whole(self.process.point_sets(&sets).unwrap());
+        let batch = self.process.batch_maker().prepare(&tasks, &step).unwrap();
+        self.process.learn(&batch, &step).unwrap().into_iter().collect()
     }
 
     fn state(&self) -> BTreeMap<String, Vec<f32>> {
@@ -94,8 +101,8 @@ fn distance(found: &[f32], expected: &[f32]) -> f64 {
 }
 
 /// Settings that go through every branch of a step.
-fn variants() -> Vec<UnconditionalConfig> {
-    let other = UnconditionalConfig {
+fn variants() -> Vec<EnergyBasedConfig> {
+    let other = EnergyBasedConfig {
         encoder_widths: vec![32],
         head_widths: vec![],
         energy_widths: vec![31, 17],
@@ -115,9 +122,9 @@ fn variants() -> Vec<UnconditionalConfig> {
 fn the_first_step_has_the_gradient_of_the_cpu() {
     let Some(gpu) = gpu() else { return };
     for config in variants() {
-        let mut there = Run::new(&config, Arc::clone(&gpu));
-        let mut here = Run::new(&config, Arc::new(CpuBackend::new()));
-        assert!(there.process.learns_on_device() && !here.process.learns_on_device());
+        let mut there = Run::new(&config, &gpu);
+        let mut here = Run::new(&config, &Device::default());
+        assert!(there.process.device().is_gpu() && !here.process.device().is_gpu());
         let (found, expected) = (there.step(), here.step());
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         for (name, expected) in &expected {
@@ -141,8 +148,8 @@ fn chunks_change_the_gradient_by_rounding_only() {
     let Some(gpu) = gpu() else { return };
     let small = CudaBackend::new(0, Precision::F32).unwrap();
     small.limit_memory(1 << 20).unwrap();
-    let mut whole = Run::new(&config(), gpu);
-    let mut cut = Run::new(&config(), Arc::new(small));
+    let mut whole = Run::new(&config(), &gpu);
+    let mut cut = Run::new(&config(), &Device::Cuda(small));
     let (expected, found) = (whole.step(), cut.step());
     assert!((expected["loss"] - found["loss"]).abs() < 1e-5, "{expected:?} {found:?}");
     let (expected, found) = (whole.state(), cut.state());
@@ -156,17 +163,20 @@ fn chunks_change_the_gradient_by_rounding_only() {
 #[test]
 fn curves_of_both_devices_agree() {
     let Some(gpu) = gpu() else { return };
-    let curve = |backend: Arc<dyn PointBackend>| -> (Vec<f64>, f64) {
-        let mut run = Run::new(&config(), backend);
+    let curve = |device: &Device| -> (Vec<f64>, f64) {
+        let mut run = Run::new(&config(), device);
         let nats: Vec<f64> = (0..300).map(|_| run.step()["nats"]).collect();
-        run.process.use_average().unwrap();
+        run.process.use_average();
         let held_out: Vec<Vec<f32>> = (24..40).map(ring).collect();
         let sets: Vec<&[f32]> = held_out.iter().map(Vec::as_slice).collect();
-        let record = run.process.evaluate(&sets, Stream::new(1, "held out")).unwrap();
+        let record = run
+            .process
+            .evaluate(&run.process.point_sets(&sets).unwrap(), Stream::new(1, "held out"))
+            .unwrap();
         (nats, record.iter().find(|(name, _)| *name == "nats").unwrap().1)
     };
-    let (found, held_out) = curve(gpu);
-    let (expected, expected_held_out) = curve(Arc::new(CpuBackend::new()));
+    let (found, held_out) = curve(&gpu);
+    let (expected, expected_held_out) = curve(&Device::default());
     let tail = |nats: &[f64]| {
         let tail = &nats[nats.len() - 100..];
         let mean = tail.iter().sum::<f64>() / 100.0;
@@ -185,20 +195,21 @@ fn curves_of_both_devices_agree() {
 #[test]
 fn looking_and_restarting_change_no_bit() {
     let Some(gpu) = gpu() else { return };
-    let mut straight = Run::new(&config(), Arc::clone(&gpu));
+    let mut straight = Run::new(&config(), &gpu);
     for _ in 0..6 {
         straight.step();
     }
-    let mut watched = Run::new(&config(), Arc::clone(&gpu));
+    let mut watched = Run::new(&config(), &gpu);
     for _ in 0..3 {
         watched.step();
-        watched.process.use_average().unwrap();
+        watched.process.use_average();
         let set = ring(30);
-        watched.process.evaluate(&[&set], Stream::new(1, "look")).unwrap();
+        let sets = watched.process.point_sets(&[&set]).unwrap();
+        watched.process.evaluate(&sets, Stream::new(1, "look")).unwrap();
     }
-    watched.process.use_parameters().unwrap();
+    watched.process.use_parameters();
     let saved = watched.process.state().unwrap();
-    let mut restarted = Run::new(&config(), gpu);
+    let mut restarted = Run::new(&config(), &gpu);
     restarted.step();
     restarted.process.restore(&saved).unwrap();
     restarted.next = 3;
@@ -212,7 +223,7 @@ fn looking_and_restarting_change_no_bit() {
 #[test]
 fn a_step_that_overflows_is_an_error_and_changes_nothing() {
     let Some(gpu) = gpu() else { return };
-    let mut run = Run::new(&config(), gpu);
+    let mut run = Run::new(&config(), &gpu);
     run.step();
     let mut state = run.process.state().unwrap();
     let name = "parameters/model.energy.elements";
@@ -229,7 +240,9 @@ fn a_step_that_overflows_is_an_error_and_changes_nothing() {
         stream: Stream::new(1, "overflow"),
         learning_rate_factor: 1.0,
     };
-    let error = run.process.learn(&[&set], &step).unwrap_err().to_string();
+    let tasks = TaskBatch::whole(run.process.point_sets(&[&set]).unwrap());
+    let batch = run.process.batch_maker().prepare(&tasks, &step).unwrap();
+    let error = run.process.learn(&batch, &step).unwrap_err().to_string();
     assert!(error.contains("finite"), "{error}");
     assert_eq!(before, run.state());
 }

@@ -7,15 +7,15 @@
 )]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
 use ebp::data::normalise::{Affine, NormaliseBy};
 use ebp::data::{Cache, CacheWriter, CloudSource, Clouds, Split, read_clouds};
 use ebp::nn::{Record, Step};
-use ebp::point::CpuBackend;
-use ebp::process::{UnconditionalConfig, UnconditionalProcess};
+use ebp::process::EnergyBasedProcess;
+use ebp::recipe::{EnergyBasedConfig, Space};
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::train::{CloudTraining, Trainable};
 use ebp::{Error, SetOffsets};
 
@@ -113,8 +113,7 @@ fn in_memory(source: &CloudSource, affine: &Affine) -> Clouds {
 }
 
 fn learned(clouds: impl Into<CloudSource>, half_width: f32) -> (Vec<Record>, Vec<f32>) {
-    let config = UnconditionalConfig {
-        half_width,
+    let config = EnergyBasedConfig {
         latent_dim: 2,
         encoder_widths: vec![8],
         head_widths: vec![],
@@ -122,10 +121,11 @@ fn learned(clouds: impl Into<CloudSource>, half_width: f32) -> (Vec<Record>, Vec
         num_proposals: 32,
         encoder_points: 16,
         likelihood_points: 16,
-        ..UnconditionalConfig::default()
+        ..EnergyBasedConfig::points()
     };
     let source = clouds.into();
-    let process = UnconditionalProcess::new(config, 1, Arc::new(CpuBackend::new())).unwrap();
+    let space = Space::points(DIM, half_width);
+    let process = EnergyBasedProcess::new(config, space, 1, &Device::default()).unwrap();
     let mut training = CloudTraining::new(process, source.clone(), 3, 1).unwrap();
     let records = (0..4)
         .map(|number| {
@@ -134,11 +134,11 @@ fn learned(clouds: impl Into<CloudSource>, half_width: f32) -> (Vec<Record>, Vec
             training.step(&step).unwrap()
         })
         .collect();
-    let codes = training.process().encode_source(&source).unwrap();
     let sets: Vec<Vec<f32>> =
         (0..source.num_sets()).map(|index| source.set(index).into_owned()).collect();
     let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
-    assert_eq!(codes, training.process().encode(&sets).unwrap());
+    let process = training.process();
+    let codes = process.encode(&process.point_sets(&sets).unwrap()).unwrap();
     (records, codes.mean)
 }
 

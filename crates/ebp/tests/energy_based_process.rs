@@ -2,20 +2,29 @@
 //! learns two peaks where a Gaussian can only have one.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use std::sync::Arc;
-
 use ebp::IndexedSet;
 use ebp::nn::Step;
-use ebp::point::CpuBackend;
 use ebp::process::{
-    Dynamics, EnergyBasedConfig, EnergyBasedProcess, Estimator, FillSettings, LatentProcess,
-    Learner, PosteriorPooling, PredictionRule, Predictive, Process, Proposal, SamplerConfig,
-    SamplerKind, Task, TrainingMode,
+    EnergyBasedProcess, FillSettings, LatentProcess, Learner, PredictionRule, Predictive, Process,
+    Task,
+};
+use ebp::recipe::{
+    Dynamics, EnergyBasedConfig, Estimator, PosteriorPooling, ProposalConfig, SamplerConfig,
+    SamplerKind, Space, TrainingMode,
 };
 use ebp::rng::Stream;
+use ebp::tape::Device;
+
+fn space() -> Space {
+    Space::regression(1, 1, (-3.0, 3.0))
+}
 
 fn process(config: EnergyBasedConfig) -> EnergyBasedProcess {
-    EnergyBasedProcess::new(config, 5, Arc::new(CpuBackend::new())).unwrap()
+    process_on(config, space())
+}
+
+fn process_on(config: EnergyBasedConfig, space: Space) -> EnergyBasedProcess {
+    EnergyBasedProcess::new(config, space, 5, &Device::default()).unwrap()
 }
 
 /// n points of sin 2t or cos 2t, by a fair coin, with noise of standard deviation 0.1.
@@ -46,7 +55,7 @@ fn train(process: &mut EnergyBasedProcess, steps: std::ops::Range<u64>, num_step
             (0..8_u32).map(|i| task(stream.child(u64::from(i)), 30, 3 + i as usize)).collect();
         let settings =
             Step { number, num_steps, stream: stream.child(99), learning_rate_factor: 1.0 };
-        process.learn(&tasks, &settings).unwrap();
+        Learner::learn(process, &tasks, &settings).unwrap();
     }
 }
 
@@ -115,7 +124,7 @@ fn the_order_of_the_context_does_not_matter() {
 fn a_short_training_finds_both_branches() {
     let mut process = process(EnergyBasedConfig::default());
     train(&mut process, 0..250, 250);
-    process.use_average().unwrap();
+    process.use_average();
     let context = sines(Stream::new(3, "context"), 15);
     let targets = sines(Stream::new(4, "targets"), 400);
     let predictive = process.condition(&context).unwrap();
@@ -201,9 +210,9 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
         ade(Dynamics::GeneralizedHamiltonian),
         block(Dynamics::None),
         block(Dynamics::Langevin),
-        EnergyBasedConfig { proposal: Proposal::Around, ..base.clone() },
+        EnergyBasedConfig { proposal: ProposalConfig::around(), ..base.clone() },
         EnergyBasedConfig {
-            proposal: Proposal::Both,
+            proposal: ProposalConfig { sampler_share: 0.5, ..ProposalConfig::default() },
             estimator: Estimator::Importance,
             ..ade(Dynamics::Langevin)
         },
@@ -226,16 +235,16 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
-    let config = EnergyBasedConfig { value_domain: (1.0, 1.0), ..EnergyBasedConfig::default() };
-    let error = EnergyBasedProcess::new(config, 0, Arc::new(CpuBackend::new())).unwrap_err();
-    assert_eq!(error.to_string(), "`value_domain` must be finite with low < high, found [1, 1]");
+    let (config, nowhere) = (EnergyBasedConfig::default(), Space::regression(1, 1, (1.0, 1.0)));
+    let error = EnergyBasedProcess::new(config, nowhere, 0, &Device::default()).unwrap_err();
+    assert_eq!(error.to_string(), "`value domain` must be finite with low < high, found [1, 1]");
     let mut process = process(EnergyBasedConfig::default());
     let context = IndexedSet::new(2, 1, vec![0.0; 2], vec![0.0]).unwrap();
     let error = process.condition(&context).unwrap_err().to_string();
     assert!(error.contains("`context` must be locations of 1 and values of 1"), "{error}");
     let settings =
         Step { number: 0, num_steps: 1, stream: Stream::new(0, "step"), learning_rate_factor: 1.0 };
-    let error = process.learn(&[], &settings).unwrap_err().to_string();
+    let error = Learner::learn(&mut process, &[], &settings).unwrap_err().to_string();
     assert_eq!(error, "`tasks` must be at least one, found 0");
 }
 
@@ -265,13 +274,12 @@ fn the_sampler_learns_its_step_sizes() {
 /// Two dimensions: the density is normalised by sampling and says how well.
 #[test]
 fn values_of_two_dimensions_are_normalised_within_the_stated_error() {
-    let process = process(EnergyBasedConfig {
-        value_dim: 2,
-        location_dim: 2,
+    let config = EnergyBasedConfig {
         num_proposals: 36,
         energy_widths: vec![12],
         ..EnergyBasedConfig::default()
-    });
+    };
+    let process = process_on(config, Space::regression(2, 2, (-3.0, 3.0)));
     let context = IndexedSet::new(2, 2, vec![0.1, 0.2], vec![0.3, -0.4]).unwrap();
     let per_side = 60;
     let width = 6.0 / f64::from(per_side);
@@ -315,7 +323,6 @@ fn steps_with_known_elements_fixed_follow_the_law_given_them() {
         let mut config = EnergyBasedConfig {
             energy_widths: vec![16],
             encoder_widths: vec![16],
-            value_domain: (-1.0, 1.0),
             input_scale: 2.0,
             ..EnergyBasedConfig::default()
         };
@@ -323,7 +330,7 @@ fn steps_with_known_elements_fixed_follow_the_law_given_them() {
             config.estimator = Estimator::Ade;
             config.sampler = SamplerConfig { kind, ..small_sampler(Dynamics::None) };
         }
-        let process = process(config);
+        let process = process_on(config, Space::regression(1, 1, (-1.0, 1.0)));
         let context = IndexedSet::new(1, 1, vec![-0.5, 0.1, 0.9], vec![0.5, -0.5, 0.2]).unwrap();
         let settings = FillSettings { num_steps: 100, step_size: 0.02, is_annealed: false };
         let (count, stream) = (700, Stream::new(4, "fill"));

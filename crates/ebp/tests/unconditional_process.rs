@@ -1,23 +1,23 @@
 //! The unconditional energy-based process: exchangeable, consistent, right about its own density,
 //! and able to learn.
 
-use std::sync::Arc;
-
 use ebp::SetOffsets;
+use ebp::batch::TaskBatch;
 use ebp::metric::distance::{ArrangedCloud, ChamferConvention, NearestNeighbours};
-use ebp::nn::Step;
-use ebp::point::CpuBackend;
+use ebp::nn::{Record, Step};
 use ebp::process::{
-    CloudEstimator, CloudSamplerConfig, DenoiseSettings, DrawSettings, Dynamics, NoiseSchedule,
-    PerturbationConfig, PointMethod, PointStart, ProposalConfig, SamplerKind, UnconditionalConfig,
-    UnconditionalProcess,
+    DenoiseSettings, DrawSettings, EnergyBasedProcess, LatentCodes, PointMethod, PointStart,
+};
+use ebp::recipe::{
+    Dynamics, EnergyBasedConfig, Estimator, NoiseSchedule, PerturbationConfig, ProposalConfig,
+    SamplerConfig, SamplerKind, Space,
 };
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::train::{CloudTraining, Trainable};
 
-fn small() -> UnconditionalConfig {
-    UnconditionalConfig {
-        half_width: 2.0,
+fn small() -> EnergyBasedConfig {
+    EnergyBasedConfig {
         latent_dim: 4,
         encoder_widths: vec![16, 24],
         head_widths: vec![16],
@@ -31,12 +31,23 @@ fn small() -> UnconditionalConfig {
         kl_warm_up: 10,
         average_decay: 0.95,
         perturbation: PerturbationConfig { share: 0.5, ..PerturbationConfig::default() },
-        ..UnconditionalConfig::default()
+        ..EnergyBasedConfig::points()
     }
 }
 
-fn process(config: UnconditionalConfig) -> UnconditionalProcess {
-    UnconditionalProcess::new(config, 7, Arc::new(CpuBackend::new())).expect("a process")
+fn process(config: EnergyBasedConfig) -> EnergyBasedProcess {
+    let space = Space::points(3, 2.0);
+    EnergyBasedProcess::new(config, space, 7, &Device::default()).expect("a process")
+}
+
+fn encode(process: &EnergyBasedProcess, sets: &[&[f32]]) -> LatentCodes {
+    process.encode(&process.point_sets(sets).expect("points")).expect("codes")
+}
+
+fn learn(process: &mut EnergyBasedProcess, sets: &[&[f32]], step: &Step) -> Record {
+    let tasks = TaskBatch::whole(process.point_sets(sets).expect("points"));
+    let batch = process.batch_maker().prepare(&tasks, step).expect("a batch");
+    process.learn(&batch, step).expect("a step")
 }
 
 /// A ring around the z axis of radius 0.5 to 1.2, by `number`.
@@ -59,29 +70,26 @@ fn step(number: u64) -> Step {
     Step { number, num_steps: 250, stream, learning_rate_factor: 1.0 }
 }
 
-fn train(process: &mut UnconditionalProcess, num_steps: u64) -> Vec<f64> {
+fn train(process: &mut EnergyBasedProcess, num_steps: u64) -> Vec<f64> {
     let sets: Vec<Vec<f32>> = (0..12).map(|number| ring(number, 64)).collect();
     (0..num_steps)
         .map(|number| {
             let chosen: Vec<&[f32]> =
                 (0..4).map(|place| sets[((4 * number + place) % 12) as usize].as_slice()).collect();
-            let record = process.learn(&chosen, &step(number)).expect("a step");
+            let record = learn(process, &chosen, &step(number));
             assert!(record.iter().all(|(_, value)| value.is_finite()), "{record:?}");
             record.iter().find(|(name, _)| *name == "nats").map_or(f64::NAN, |(_, value)| *value)
         })
         .collect()
 }
 
-fn bits(process: &UnconditionalProcess) -> Vec<(String, Vec<u32>)> {
-    process
-        .parameters()
-        .expect("parameters")
-        .export()
-        .expect("parameters")
+fn bits(process: &EnergyBasedProcess) -> Vec<(String, Vec<u32>)> {
+    let state = process.state().expect("parameters");
+    state
         .into_iter()
-        .map(|(name, tensor)| {
-            let values: Vec<f32> = tensor.as_f32().expect("numbers").to_vec();
-            (name, values.into_iter().map(f32::to_bits).collect())
+        .filter_map(|(name, tensor)| {
+            let values = tensor.as_f32()?;
+            Some((name, values.iter().map(|value| value.to_bits()).collect()))
         })
         .collect()
 }
@@ -106,7 +114,7 @@ fn the_order_of_points_does_not_matter() {
         let order = Stream::new(1, "order").permutation(n);
         let shuffled: Vec<f32> =
             order.iter().flat_map(|&row| set[3 * row..3 * row + 3].to_vec()).collect();
-        let codes = |set: &[f32]| process.encode(&[set]).unwrap();
+        let codes = |set: &[f32]| encode(process, &[set]);
         assert_eq!(codes(&set).mean, codes(&shuffled).mean, "n = {n}");
         let stream = Stream::new(2, "score");
         let score = |set: &[f32]| process.score(&[set], 2, 4096, stream).unwrap().remove(0);
@@ -126,7 +134,7 @@ fn the_order_of_points_does_not_matter() {
 fn a_part_of_a_set_has_the_law_of_the_part() {
     let process = process(small());
     let set = ring(3, 300);
-    let code = process.encode(&[&set]).unwrap().mean;
+    let code = encode(&process, &[&set]).mean;
     let stream = Stream::new(1, "z");
     let whole = process.score(&[&set], 1, 40_000, stream).unwrap().remove(0);
     let u = process.log_potentials(&middles(60), &code).unwrap();
@@ -146,7 +154,7 @@ fn a_part_of_a_set_has_the_law_of_the_part() {
 #[test]
 fn sets_of_any_number_of_points_are_drawn_encoded_scored_and_denoised() {
     let process = process(small());
-    let code = process.encode(&[&ring(1, 50)]).unwrap().mean;
+    let code = encode(&process, &[&ring(1, 50)]).mean;
     for n in [1, 100, 2048, 20_000] {
         let settings =
             DrawSettings { cells_per_axis: 16, proposals_per_point: 2, ..DrawSettings::default() };
@@ -158,10 +166,11 @@ fn sets_of_any_number_of_points_are_drawn_encoded_scored_and_denoised() {
         let settings = DenoiseSettings { num_steps: 2, ..DenoiseSettings::default() };
         let denoised = process.denoise(&points, None, None, &settings).unwrap();
         assert_eq!(denoised.len(), 3 * n);
-        assert_eq!(process.encode(&[&points, &ring(1, 7)]).unwrap().num_sets(), 2);
+        assert_eq!(encode(&process, &[&points, &ring(1, 7)]).num_sets(), 2);
     }
-    assert!(process.encode(&[&[]]).is_err());
-    assert!(process.encode(&[&[1.0, 2.0]]).is_err());
+    assert!(process.point_sets(&[&[1.0, 2.0]]).is_err());
+    // Nothing is known of an empty set: it has a code as any other.
+    assert_eq!(encode(&process, &[&[]]).num_sets(), 1);
 }
 
 /// log Z by importance sampling against the midpoint rule on 60³ cells.
@@ -169,8 +178,8 @@ fn sets_of_any_number_of_points_are_drawn_encoded_scored_and_denoised() {
 fn log_partitions_are_integrals() {
     let mut process = process(small());
     train(&mut process, 20);
-    process.use_average().unwrap();
-    let code = process.encode(&[&ring(1, 64), &ring(2, 64)]).unwrap().mean;
+    process.use_average();
+    let code = encode(&process, &[&ring(1, 64), &ring(2, 64)]).mean;
     let found = process.log_partition(&code, 40_000, Stream::new(1, "z")).unwrap();
     let grid = middles(60);
     for (set, log_z) in found.iter().enumerate() {
@@ -190,7 +199,7 @@ fn log_partitions_are_integrals() {
 fn draws_have_the_law_of_the_density() {
     let mut process = process(small());
     train(&mut process, 30);
-    let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+    let code = encode(&process, &[&ring(1, 64)]).mean;
     let grid = middles(48);
     // Cubes of 12³ grid cells: 4³ bins.
     let bin = |x: &[f32]| {
@@ -243,20 +252,20 @@ fn draws_have_the_law_of_the_density() {
 /// Resampled and rejected draws of an untrained flow have the mean and spread of the density.
 #[test]
 fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
-    let process = process(UnconditionalConfig {
-        proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::default() },
-        sampler: CloudSamplerConfig {
+    let process = process(EnergyBasedConfig {
+        proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::points() },
+        sampler: SamplerConfig {
             dynamics: Dynamics::None,
             num_layers: 2,
             hyper_widths: vec![8],
-            ..CloudSamplerConfig::default()
+            ..SamplerConfig::points()
         },
         // So smooth that an untrained flow covers it.
         input_scale: 1.0,
         bias_scale: 0.0,
         ..small()
     });
-    let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+    let code = encode(&process, &[&ring(1, 64)]).mean;
     let grid = middles(40);
     let u = process.log_potentials(&grid, &code).unwrap();
     let total: f64 = u.iter().map(|&u| f64::from(u).exp()).sum();
@@ -295,7 +304,7 @@ fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
 
 /// How much larger u is on rings that are learned from than anywhere in the domain, in nats. Every
 /// estimator raises it, whatever it makes of log Z.
-fn contrast(process: &UnconditionalProcess) -> f64 {
+fn contrast(process: &EnergyBasedProcess) -> f64 {
     let mut anywhere = vec![0.0; 3 * 2000];
     Stream::new(9, "anywhere").fill_uniform(0, 0, &mut anywhere);
     for x in &mut anywhere {
@@ -303,7 +312,7 @@ fn contrast(process: &UnconditionalProcess) -> f64 {
     }
     let gaps = (0..12).map(|number| {
         let set = ring(number, 64);
-        let code = process.encode(&[&set]).expect("a code").mean;
+        let code = encode(&process, &[&set]).mean;
         let mean = |points: &[f32]| {
             let u = process.log_potentials(points, &code).expect("potentials");
             u.iter().map(|&u| f64::from(u)).sum::<f64>() / u.len() as f64
@@ -315,10 +324,10 @@ fn contrast(process: &UnconditionalProcess) -> f64 {
 
 #[test]
 fn every_estimator_learns() {
-    let sampler = CloudSamplerConfig {
+    let sampler = SamplerConfig {
         num_layers: 6,
         hyper_widths: vec![16],
-        block_points: 32,
+        block_elements: 32,
         block_widths: vec![8, 16],
         block_state: 8,
         num_dynamics_steps: 3,
@@ -326,33 +335,33 @@ fn every_estimator_learns() {
         // Few steps: the sampler must keep up from the start.
         learning_rate: 5e-3,
         updates_per_step: 2,
-        ..CloudSamplerConfig::default()
+        ..SamplerConfig::points()
     };
-    let with = |estimator, kind, dynamics, noise_schedule| UnconditionalConfig {
+    let with = |estimator, kind, dynamics, noise_schedule| EnergyBasedConfig {
         estimator,
-        sampler: CloudSamplerConfig { kind, dynamics, noise_schedule, ..sampler.clone() },
+        sampler: SamplerConfig { kind, dynamics, noise_schedule, ..sampler.clone() },
         ..small()
     };
     let (flow, block) = (SamplerKind::Flow, SamplerKind::Block);
     let (constant, annealed) = (NoiseSchedule::Constant, NoiseSchedule::Annealed);
-    let importance = CloudEstimator::Importance;
+    let importance = Estimator::Importance;
     let cases = [
         (with(importance, flow, Dynamics::None, constant), 1.0),
         (
-            UnconditionalConfig {
-                proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::default() },
+            EnergyBasedConfig {
+                proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::points() },
                 ..with(importance, flow, Dynamics::None, constant)
             },
             1.0,
         ),
-        (with(CloudEstimator::ScoreMatching, flow, Dynamics::None, constant), 0.2),
-        (with(CloudEstimator::Ade, flow, Dynamics::Langevin, constant), 0.1),
-        (with(CloudEstimator::Ade, flow, Dynamics::Langevin, annealed), 0.1),
-        (with(CloudEstimator::Ade, flow, Dynamics::Hamiltonian, constant), 0.1),
-        (with(CloudEstimator::Ade, flow, Dynamics::GeneralizedHamiltonian, constant), 0.1),
+        (with(Estimator::ScoreMatching, flow, Dynamics::None, constant), 0.2),
+        (with(Estimator::Ade, flow, Dynamics::Langevin, constant), 0.1),
+        (with(Estimator::Ade, flow, Dynamics::Langevin, annealed), 0.1),
+        (with(Estimator::Ade, flow, Dynamics::Hamiltonian, constant), 0.1),
+        (with(Estimator::Ade, flow, Dynamics::GeneralizedHamiltonian, constant), 0.1),
         // A block LSTM of so few steps is no match for the energy, whose nats get worse for a while;
         // what must come, and falls if a sign is wrong, is the contrast below.
-        (with(CloudEstimator::Ade, block, Dynamics::Langevin, constant), f64::NEG_INFINITY),
+        (with(Estimator::Ade, block, Dynamics::Langevin, constant), f64::NEG_INFINITY),
     ];
     for (config, least_gain) in cases {
         let label = format!("{:?} {:?}", config.estimator, config.sampler);
@@ -381,7 +390,7 @@ fn every_estimator_learns() {
 /// Clouds drawn from the codes of rings have the radii of those rings.
 #[test]
 fn codes_tell_rings_apart() {
-    let mut process = process(UnconditionalConfig {
+    let mut process = process(EnergyBasedConfig {
         perturbation: PerturbationConfig::default(),
         kl_weight: 0.1,
         ..small()
@@ -393,7 +402,7 @@ fn codes_tell_rings_apart() {
         f64::from(sum / (points.len() / 3) as f32)
     };
     let slices: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
-    let codes = process.encode(&slices).unwrap();
+    let codes = encode(&process, &slices);
     let settings = DrawSettings { cells_per_axis: 20, ..DrawSettings::default() };
     let (drawn, _) =
         process.draw_points(&codes.mean, 300, &settings, Stream::new(1, "draw")).unwrap();
@@ -435,13 +444,13 @@ fn chamfer(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 fn a_restored_process_goes_on_bit_for_bit() {
-    for estimator in [CloudEstimator::Importance, CloudEstimator::Ade] {
-        let config = UnconditionalConfig {
+    for estimator in [Estimator::Importance, Estimator::Ade] {
+        let config = EnergyBasedConfig {
             estimator,
-            sampler: CloudSamplerConfig {
+            sampler: SamplerConfig {
                 num_dynamics_steps: 2,
                 num_draws: 32,
-                ..Default::default()
+                ..SamplerConfig::points()
             },
             ..small()
         };
@@ -450,11 +459,11 @@ fn a_restored_process_goes_on_bit_for_bit() {
         let saved = whole.state().unwrap();
         let sets = [ring(1, 64), ring(2, 40)];
         let sets: Vec<&[f32]> = sets.iter().map(Vec::as_slice).collect();
-        whole.use_average().unwrap();
-        whole.learn(&sets, &step(3)).unwrap();
+        whole.use_average();
+        learn(&mut whole, &sets, &step(3));
         let mut resumed = process(config);
         resumed.restore(&saved).unwrap();
-        resumed.learn(&sets, &step(3)).unwrap();
+        learn(&mut resumed, &sets, &step(3));
         assert_eq!(bits(&whole), bits(&resumed));
         let mut damaged = saved;
         damaged.pop_first();
@@ -469,7 +478,7 @@ fn one_and_two_threads_compute_the_same_bytes() {
         pool.install(|| {
             let mut process = process(small());
             train(&mut process, 4);
-            let code = process.encode(&[&ring(1, 64)]).unwrap().mean;
+            let code = encode(&process, &[&ring(1, 64)]).mean;
             let stream = Stream::new(1, "draw");
             let (points, _) =
                 process.draw_points(&code, 500, &DrawSettings::default(), stream).unwrap();
@@ -510,15 +519,15 @@ fn batches_prepared_ahead_change_nothing() {
 
 #[test]
 fn settings_outside_their_range_are_refused_by_name() {
-    let backend = || Arc::new(CpuBackend::new());
-    let refused = |config: UnconditionalConfig| {
-        UnconditionalProcess::new(config, 1, backend()).unwrap_err().to_string()
+    let refused = |config: EnergyBasedConfig| {
+        let space = Space::points(3, 2.0);
+        EnergyBasedProcess::new(config, space, 1, &Device::default()).unwrap_err().to_string()
     };
-    let message = refused(UnconditionalConfig { latent_dim: 0, ..small() });
+    let message = refused(EnergyBasedConfig { latent_dim: 0, ..small() });
     assert_eq!(message, "`latent_dim` must be at least 1, found 0");
-    let proposal = ProposalConfig { uniform_share: 0.0, ..ProposalConfig::default() };
-    assert!(refused(UnconditionalConfig { proposal, ..small() }).contains("uniform_share"));
-    let proposal = ProposalConfig { sampler_share: 0.5, ..ProposalConfig::default() };
-    assert!(refused(UnconditionalConfig { proposal, ..small() }).contains("sampler_share"));
-    assert!(refused(UnconditionalConfig { temperature: -1.0, ..small() }).contains("temperature"));
+    let proposal = ProposalConfig { uniform_share: 0.0, ..ProposalConfig::points() };
+    assert!(refused(EnergyBasedConfig { proposal, ..small() }).contains("uniform_share"));
+    let proposal = ProposalConfig { sampler_share: 0.9, ..ProposalConfig::points() };
+    assert!(refused(EnergyBasedConfig { proposal, ..small() }).contains("sampler_share"));
+    assert!(refused(EnergyBasedConfig { temperature: -1.0, ..small() }).contains("temperature"));
 }

@@ -2,15 +2,15 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
 
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
 use ebp::data::normalise::NormaliseBy;
 use ebp::data::{CacheWriter, CloudSource, Split};
 use ebp::nn::Step;
-use ebp::point::CpuBackend;
-use ebp::process::{UnconditionalConfig, UnconditionalProcess};
+use ebp::process::EnergyBasedProcess;
+use ebp::recipe::{EnergyBasedConfig, Space};
 use ebp::rng::Stream;
+use ebp::tape::Device;
 use ebp::train::{CloudTraining, Trainable};
 
 /// Points of a cloud: 24 KiB.
@@ -54,8 +54,8 @@ pub(crate) fn learn(path: &Path, num_steps: u64) -> Result<(), Box<dyn Error>> {
     let statistics = train.statistics()?;
     let train = train.standardised(statistics.affine.clone())?;
     let held_out = held_out.standardised(statistics.affine)?;
-    let config = UnconditionalConfig {
-        half_width: statistics.largest + 0.4,
+    let space = Space::points(3, statistics.largest + 0.4);
+    let config = EnergyBasedConfig {
         latent_dim: 4,
         encoder_widths: vec![16],
         head_widths: vec![],
@@ -63,9 +63,9 @@ pub(crate) fn learn(path: &Path, num_steps: u64) -> Result<(), Box<dyn Error>> {
         num_proposals: 64,
         encoder_points: 64,
         likelihood_points: 64,
-        ..UnconditionalConfig::default()
+        ..EnergyBasedConfig::points()
     };
-    let process = UnconditionalProcess::new(config, 1, Arc::new(CpuBackend::new()))?;
+    let process = EnergyBasedProcess::new(config, space, 1, &Device::default())?;
     let mut training = CloudTraining::new(process, train.clone(), 64, 1)?;
     for number in 0..num_steps {
         let step = |number| {
@@ -78,10 +78,13 @@ pub(crate) fn learn(path: &Path, num_steps: u64) -> Result<(), Box<dyn Error>> {
     let process = training.into_process();
     let held_out = held_out.first_sets(64);
     let held_out: Vec<&[f32]> = held_out.iter().map(AsRef::as_ref).collect();
-    process.evaluate(&held_out, Stream::new(1, "evaluation"))?;
-    let codes = process.encode_source(&train)?;
-    if codes.num_sets() != train.num_sets() {
-        return Err("a set has no code".into());
+    process.evaluate(&process.point_sets(&held_out)?, Stream::new(1, "evaluation"))?;
+    // A set at a time, so that no more than one is in memory.
+    for index in 0..train.num_sets() {
+        let codes = process.encode(&process.point_sets(&[&*train.set(index)])?)?;
+        if codes.num_sets() != 1 {
+            return Err("a set has no code".into());
+        }
     }
     Ok(())
 }

@@ -41,14 +41,7 @@ impl Toy {
         let slope = model.trained("slope", &[1], Initialiser::Zeros)?;
         let offset = model.trained("offset", &[1], Initialiser::Zeros)?;
         let parameters = ParameterSet::new(builder, &device, AdamConfig::default(), Some(0.9))?;
-        Ok(Self {
-            device,
-            slope,
-            offset,
-            parameters,
-            fault: |_| Fault::None,
-            learning_rate: 0.02,
-        })
+        Ok(Self { device, slope, offset, parameters, fault: |_| Fault::None, learning_rate: 0.02 })
     }
 
     /// Distance of the parameters from the truth.

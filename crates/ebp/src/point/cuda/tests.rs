@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
-
 use super::launch::{flat, kernels};
 use super::{
     AdamNumbers, AdamState, Buffer, CudaBackend, Device, DeviceBatch, DeviceCotangent,
