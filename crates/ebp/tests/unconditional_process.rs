@@ -114,7 +114,7 @@ fn the_order_of_points_does_not_matter() {
         let order = Stream::new(1, "order").permutation(n);
         let shuffled: Vec<f32> =
             order.iter().flat_map(|&row| set[3 * row..3 * row + 3].to_vec()).collect();
-        let codes = |set: &[f32]| encode(process, &[set]);
+        let codes = |set: &[f32]| encode(&process, &[set]);
         assert_eq!(codes(&set).mean, codes(&shuffled).mean, "n = {n}");
         let stream = Stream::new(2, "score");
         let score = |set: &[f32]| process.score(&[set], 2, 4096, stream).unwrap().remove(0);
