@@ -249,13 +249,18 @@ fn every_estimator_and_kind_of_data_goes_on_with_any_threads() {
             let resume: &[&str] = if killed.exists() { &["--resume"] } else { &[] };
             let mut command = start(&killed, "2", resume);
             let mut child = command.stderr(Stdio::null()).spawn().expect("the program");
+            // Data and networks are made first, which takes longer than steps of this size.
+            let started = Instant::now();
+            while !killed.join("checkpoints/last").exists() {
+                assert!(started.elapsed() < PATIENCE, "{name} did not begin");
+                thread::sleep(Duration::from_millis(2));
+            }
             thread::sleep(Duration::from_secs_f32(life * LONGEST_LIFE_MS / 1000.0));
             num_struck += u32::from(child.try_wait().expect("a child").is_none());
             child.kill().expect("SIGKILL");
             child.wait().expect("a dead child");
         }
-        let resume: &[&str] = if killed.exists() { &["--resume"] } else { &[] };
-        finish(start(&killed, "2", resume));
+        finish(start(&killed, "2", &["--resume"]));
         assert_same_results(&killed, &whole);
     }
     assert!(num_struck > 6, "kills must meet living processes, {num_struck} did");
