@@ -132,8 +132,9 @@ fn a_restored_flow_is_the_same_to_the_last_bit() {
     assert_eq!(draws, second.sample(20, stream).unwrap());
     assert_eq!(draws, restored.sample(20, stream).unwrap());
     let mut broken = first.state().unwrap();
-    broken.remove("coupling0.last.bias");
-    assert!(FlowPrior::restore(&broken).unwrap_err().to_string().contains("coupling0.last.bias"));
+    let name = broken.keys().find(|name| name.starts_with("coupling0")).unwrap().clone();
+    broken.remove(&name);
+    assert!(FlowPrior::restore(&broken).unwrap_err().to_string().contains(&name));
 }
 
 #[test]

@@ -165,8 +165,8 @@ fn a_trained_model_draws_better_sets_than_independent_elements() {
     let mut training =
         SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 16, size).unwrap();
     let before = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
-    for number in 0..300 {
-        training.step(&step(number, 300)).unwrap();
+    for number in 0..400 {
+        training.step(&step(number, 400)).unwrap();
     }
     training.model_mut().use_average();
     let after = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();

@@ -36,6 +36,11 @@ impl StateParts {
         found.ok_or_else(|| Error::invalid("state", "all parts", format!("no {part}")))
     }
 
+    /// A part that may be missing.
+    pub(crate) fn take_any(&mut self, part: &str) -> Tensors {
+        self.0.remove(part).unwrap_or_default()
+    }
+
     /// What was not taken.
     pub(crate) fn rest(self) -> BTreeMap<String, Tensors> {
         self.0

@@ -29,8 +29,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if it holds weights only already, or a state without averages, as
-    /// other processes than energy-based ones have.
+    /// [`Error::InvalidValue`] if it holds weights only already, or no parameters.
     pub fn weights(&self) -> Result<Self> {
         self.check_resumable()?;
         let expected = "that of an energy-based process: `parameters`, `adam` and `average`";
@@ -40,7 +39,9 @@ impl Checkpoint {
             return Err(invalid(format!("`{name}`")));
         }
         let mut parts = StateParts::split(&self.state)?;
-        let (mut parameters, average) = (parts.take(PARAMETERS)?, parts.take(AVERAGE)?);
+        let mut parameters = parts.take(PARAMETERS)?;
+        // A model without averages is used with its parameters.
+        let average = parts.take_any(AVERAGE);
         let mut left_out =
             BTreeMap::from([(AVERAGE.to_owned(), average.keys().cloned().collect::<Vec<_>>())]);
         for (name, average) in average {

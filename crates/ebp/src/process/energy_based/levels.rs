@@ -68,6 +68,9 @@ impl<'a> LevelsPredictive<'a> {
         levels: &'a LevelsEnergy,
         context: &IndexedSet,
     ) -> Result<Self> {
+        for &value in context.values() {
+            levels.alphabet.symbol(value)?;
+        }
         let context = process.as_batch("context", context)?;
         let seen = process.observed(&context)?;
         Ok(Self { process, levels, context, seen })
