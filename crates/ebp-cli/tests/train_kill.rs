@@ -244,7 +244,7 @@ fn every_estimator_and_kind_of_data_goes_on_with_any_threads() {
         let (whole, killed) = (folder.path().join(name), folder.path().join(name.to_owned() + "-"));
         finish(start(&whole, "1", &[]));
         let mut lives = [0.0; 3];
-        Stream::new(12, "kills").fill_uniform(number as u32, 0, &mut lives);
+        Stream::new(12, "kills").fill_uniform(u32::try_from(number).unwrap(), 0, &mut lives);
         for life in lives {
             let resume: &[&str] = if killed.exists() { &["--resume"] } else { &[] };
             let mut command = start(&killed, "2", resume);

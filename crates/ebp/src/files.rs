@@ -91,10 +91,15 @@ pub(crate) fn remove_folder(folder: &Path, name: &str) -> Result<()> {
     fs::remove_dir_all(&doomed).map_err(Error::io("remove", &doomed))
 }
 
+/// Whether a name is of something that a process was writing or removing when it was killed.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name.starts_with(WRITING) || name.starts_with(REMOVING)
+}
+
 /// Removes what an earlier process was writing or removing when it died.
 pub(crate) fn remove_leftovers(folder: &Path) -> Result<()> {
     for name in entries(folder)? {
-        if !name.starts_with(WRITING) && !name.starts_with(REMOVING) {
+        if !is_leftover(&name) {
             continue;
         }
         let path = folder.join(name);

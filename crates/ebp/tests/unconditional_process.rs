@@ -312,7 +312,7 @@ fn contrast(process: &EnergyBasedProcess) -> f64 {
     }
     let gaps = (0..12).map(|number| {
         let set = ring(number, 64);
-        let code = encode(&process, &[&set]).mean;
+        let code = encode(process, &[&set]).mean;
         let mean = |points: &[f32]| {
             let u = process.log_potentials(points, &code).expect("potentials");
             u.iter().map(|&u| f64::from(u)).sum::<f64>() / u.len() as f64

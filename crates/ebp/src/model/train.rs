@@ -221,7 +221,7 @@ fn weights_of(folder: &Path, settings: &Settings, config: &str) -> Result<Tensor
 
 /// Whether the state has the parts that weights are made of.
 pub(super) fn has_averages(checkpoint: &Checkpoint) -> bool {
-    checkpoint.state.keys().all(|name| name.contains('/'))
+    checkpoint.state.keys().any(|name| name.starts_with("average/"))
 }
 
 fn newest(folder: &Path) -> Result<Checkpoint> {

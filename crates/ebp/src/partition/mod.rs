@@ -1,6 +1,6 @@
 //! log Z(t; θ), or its gradient: what makes potentials a law.
 //!
-//! `exact` sums over a finite alphabet, `importance` weighs candidates (`cells`, `around`,
+//! Sums over a finite alphabet are exact (`energy::levels`), `importance` weighs candidates (`cells`, `around`,
 //! `own_points`, or the learned sampler's), `ade` is the paper's learned sampler, `score_matching`
 //! does without. Each gives a training step its part of the loss, in nats per element.
 

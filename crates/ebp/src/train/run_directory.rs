@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::{Metrics, TensorBoard, tensorboard};
 use crate::checkpoint::CheckpointStore;
-use crate::files::{entries, remove_leftovers, replace_file, write_json};
+use crate::files::{entries, is_leftover, remove_leftovers, replace_file, write_json};
 use crate::{Error, Result};
 
 const CONFIG_FILE: &str = "config.toml";
@@ -75,7 +75,8 @@ impl RunDirectory {
     pub fn open(root: impl Into<PathBuf>, existing: Existing) -> Result<Self> {
         let root = root.into();
         let found = entries(&root)?;
-        let is_empty = found.iter().all(|name| name == LOCK_FILE);
+        // What a killed process was writing is removed below.
+        let is_empty = found.iter().all(|name| name == LOCK_FILE || is_leftover(name));
         let is_run = found.iter().any(|name| name == DESCRIPTION_FILE || name == CONFIG_FILE);
         let occupied = |found: &str, remedy| {
             Err(Error::Occupied { path: root.clone(), found: found.into(), remedy })

@@ -103,7 +103,12 @@ impl Trained {
             Ok(Self::EnergyBased(Box::new(process)))
         };
         let element = |estimator: Estimator| {
-            energy_based(EnergyBasedConfig { estimator, ..settings.element_model.clone() })
+            let mut config = EnergyBasedConfig { estimator, ..settings.element_model.clone() };
+            if estimator == Estimator::Ade {
+                // Against a moving opponent momentum overshoots.
+                config.beta1 = 0.0;
+            }
+            energy_based(config)
         };
         let kind = match settings.process {
             PictureProcessName::Exact => return energy_based(settings.model.clone()),

@@ -185,6 +185,7 @@ fn element_model() -> EnergyBasedConfig {
         num_draws: 32,
         learning_rate: 1e-3,
         learning_rate_warm_up: 0,
+        max_gradient_norm: 2.0,
         ..EnergyBasedConfig::pictures()
     }
 }

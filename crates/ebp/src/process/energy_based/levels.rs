@@ -100,12 +100,12 @@ impl<'a> LevelsPredictive<'a> {
     /// Visits the targets under all draws, as many draws at once as memory should hold.
     fn visit(
         &self,
-        locations: &[f64],
+        (locations, m): (&[f64], usize),
         latents: &Latents,
         mut work: impl FnMut(&mut Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let process = self.process;
-        let (m, k) = (self.num_targets(locations), process.config.latent_dim);
+        let k = process.config.latent_dim;
         #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
         let narrow: Vec<f32> = locations.iter().map(|&t| t as f32).collect();
         let rows = if process.space.location_dim == 0 {
@@ -183,10 +183,6 @@ impl<'a> LevelsPredictive<'a> {
         rows.tape.download(shares)
     }
 
-    fn num_targets(&self, locations: &[f64]) -> usize {
-        locations.len() / self.process.space.location_dim.max(1)
-    }
-
     /// What draws of θ say about targets.
     pub(crate) fn hypotheses(
         &self,
@@ -207,7 +203,7 @@ impl<'a> LevelsPredictive<'a> {
         // On [−1, 1], as networks read them.
         let mut mean = vec![0.0_f64; count * m * channels];
         let middles = alphabet.unit_values();
-        self.visit(targets.locations(), &self.latents(count, stream)?, |rows| {
+        self.visit((targets.locations(), m), &self.latents(count, stream)?, |rows| {
             let (start, total) = (rows.first * m, rows.offsets.num_elements());
             for channel in 0..channels {
                 let told: Vec<f32> = (0..total)
@@ -245,7 +241,8 @@ impl<'a> LevelsPredictive<'a> {
         Ok(Hypotheses { log_mass, log_density, mean })
     }
 
-    /// Values at locations `[m, 2]`, each of `count` times of one θ: drawn symbols or their means.
+    /// Values at locations `[m, d_t]`, each of `count` times of one θ: drawn symbols or their means.
+    /// Without locations, `count` points of one θ.
     ///
     /// # Errors
     ///
@@ -259,7 +256,11 @@ impl<'a> LevelsPredictive<'a> {
         stream: Stream,
     ) -> Result<Rendered> {
         let space = &self.process.space;
-        let m = count_locations(locations, space.location_dim.max(1))?;
+        let (m, count) = match space.location_dim {
+            // Without locations there are `count` points of one θ.
+            0 => (count, 1),
+            dims => (count_locations(locations, dims)?, count),
+        };
         if m == 0 || count == 0 {
             return Ok(Rendered { values: Vec::new(), log_mass: Vec::new() });
         }
@@ -270,7 +271,7 @@ impl<'a> LevelsPredictive<'a> {
         let middles = alphabet.unit_values();
         let mut uniforms = vec![0.0; count * m * channels];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
-        self.visit(locations, &self.latents(count, stream.child(0))?, |rows| {
+        self.visit((locations, m), &self.latents(count, stream.child(0))?, |rows| {
             let (start, total) = (rows.first * m, rows.offsets.num_elements());
             for channel in 0..channels {
                 let told = units[start * channels..].chunks_exact(channels).take(total);
