@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A rename replaces its target in one step, so whoever looks sees the old or the new content,
-//! whenever the process or the machine dies. What it leaves begins with [`WRITING`] or
-//! [`REMOVING`] and is removed by [`remove_leftovers`].
+//! whenever the process or the machine dies. What it leaves begins with `WRITING` or
+//! `REMOVING` and is removed by `remove_leftovers`.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

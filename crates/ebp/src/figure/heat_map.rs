@@ -58,7 +58,7 @@ impl HeatMap {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`](crate::Error::Failed) if there is nothing to draw or a panel has the wrong size.
+    /// [`Error::Failed`] if there is nothing to draw or a panel has the wrong size.
     pub fn draw(&self) -> Result<RgbImage> {
         self.check()?;
         let x = Axis::new(self.x_range.0, self.x_range.1, Scale::Linear, 5);

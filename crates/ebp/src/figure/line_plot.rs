@@ -50,7 +50,7 @@ impl LinePlot {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`](crate::Error::Failed) if there is nothing to draw or a panel has the wrong size.
+    /// [`Error::Failed`] if there is nothing to draw or a panel has the wrong size.
     pub fn draw(&self) -> Result<RgbImage> {
         if self.series.is_empty() {
             return Err(Error::failed("a plot needs at least one series"));

@@ -57,7 +57,7 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] if a copy fails.
+    /// [`Error::Device`] if the device fails.
     fn state(&self) -> Result<PriorState>;
 }
 

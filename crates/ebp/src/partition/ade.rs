@@ -137,7 +137,7 @@ impl Ade {
         Ok((tape.array(draws.values).clone(), draws.offsets))
     }
 
-    /// E_q[u] − E[u], and the draws on the tape with their features.
+    /// The mean of u at the draws less that at the data, and the draws on the tape with their features.
     pub(crate) fn gap(
         tape: &mut Tape,
         energy: &ElementEnergy,

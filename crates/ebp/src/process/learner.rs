@@ -52,7 +52,7 @@ pub trait Learner: Process {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] if a tensor cannot be exchanged.
+    /// [`Error::Device`] if the device fails.
     fn use_average(&mut self) -> Result<()> {
         Ok(())
     }
@@ -70,7 +70,7 @@ pub trait Learner: Process {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`] or [`Error::Device`] if numbers cannot be read.
+    /// [`Error::Device`] if the device fails.
     fn state(&self) -> Result<Tensors>;
 
     /// Takes back what [`state`](Self::state) gave: learning goes on bit for bit.

@@ -65,7 +65,7 @@ pub trait Trainable: Debug {
     ///
     /// # Errors
     ///
-    /// [`Error::Tensor`](crate::Error::Tensor) if a tensor cannot be read.
+    /// [`Error::Device`](crate::Error::Device) if the device fails.
     fn state(&self) -> Result<Tensors>;
 
     /// Takes back what [`state`](Self::state) gave.
