@@ -24,8 +24,6 @@ use ebp::tape::Device;
 use ebp::tensor::Tensors;
 
 const SIDE: usize = 6;
-/// Steps of a training that must show.
-const NUM_STEPS: u64 = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
@@ -67,11 +65,16 @@ impl Data {
         self.space().grid.is_some()
     }
 
+    /// Steps of a training that must show. Pixels are of one of two values, which takes longer.
+    fn num_steps(self) -> u64 {
+        if self.is_picture() { 150 } else { 60 }
+    }
+
     /// One of eight sets, the first elements of which are known.
     fn task(self, number: u64, num_known: usize, stream: Stream) -> Task {
         let kind = number % 8;
         if self.is_picture() {
-            let mask = KnownPart::Random(num_known).mask(SIDE, SIDE, stream);
+            let mask = KnownPart::Random(2 * num_known).mask(SIDE, SIDE, stream);
             let images = pictures(self.space().value_dim);
             return picture_task(&images, usize::try_from(kind).unwrap(), &mask, stream.child(1))
                 .unwrap();
@@ -159,10 +162,11 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
             learning_rate: 5e-3,
             ..sampler
         },
-        score_noises: vec![0.1, 0.3],
+        score_noises: vec![0.1, 0.3, 0.6],
         likelihood_points: 16,
         encoder_points: 16,
-        learning_rate: if estimator == Ade { 4e-3 } else { 1e-2 },
+        learning_rate: if estimator == Ade && !data.is_picture() { 4e-3 } else { 1e-2 },
+        blind: 0.0,
         learning_rate_warm_up: 0,
         kl_warm_up: 40,
         num_draws: 3,
@@ -186,7 +190,8 @@ fn train(process: &mut EnergyBasedProcess, data: Data, steps: std::ops::Range<u6
                 })
                 .collect();
             let stream = stream.child(99);
-            let step = Step { number, num_steps: NUM_STEPS, stream, learning_rate_factor: 1.0 };
+            let step =
+                Step { number, num_steps: data.num_steps(), stream, learning_rate_factor: 1.0 };
             let record = Learner::learn(process, &tasks, &step).unwrap();
             assert!(record.iter().all(|(_, value)| value.is_finite()), "{record:?}");
             record.iter().find(|(name, _)| *name == "nats").unwrap().1
@@ -238,7 +243,7 @@ fn with_threads<T: Send>(count: usize, work: impl FnOnce() -> T + Send) -> T {
 /// The likelihood part falls below its start, by more than its noise.
 fn learns(data: Data, estimator: Estimator, device: &Device) -> EnergyBasedProcess {
     let mut process = process(data, estimator, 5, device);
-    let nats = train(&mut process, data, 0..NUM_STEPS);
+    let nats = train(&mut process, data, 0..data.num_steps());
     let ((first, noise), (last, other)) = (mean(&nats[..4]), mean(&nats[nats.len() - 10..]));
     assert!(
         first - last > 4.0 * noise.hypot(other) && first - last > 0.1,
@@ -252,7 +257,7 @@ fn is_a_process(process: &EnergyBasedProcess, data: Data) {
     let Task { context, target } = data.task(2, 9, Stream::new(4, "test"));
     let target = target.select(&[0, 1, 2, 3, 4, 5]);
     let expected = log_densities(process, &context, &target);
-    let turned: Vec<usize> = (0..context.len()).map(|i| (4 * i + 2) % context.len()).collect();
+    let turned = Stream::new(6, "order").permutation(context.len());
     let permuted = log_densities(process, &context.select(&turned), &target);
     assert_near(&permuted, &expected, "a permuted context");
     let part = log_densities(process, &context, &target.select(&[4, 1]));

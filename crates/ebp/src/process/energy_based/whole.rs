@@ -38,6 +38,9 @@ impl Predictive for PointsPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let (process, space) = (self.process, &self.process.space);
         check_dimensions("targets", targets, 0, space.value_dim)?;
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
         let stream = Stream::new(0, "prediction partitions");
         let partitions = process.log_partition(&self.thetas, NUM_PROPOSALS, stream)?;
         let points: Vec<f32> = targets.values().iter().map(|&x| x as f32).collect();
