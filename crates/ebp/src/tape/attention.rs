@@ -27,7 +27,7 @@ impl AttentionSets {
     /// From the number of queries and of keys of each set.
     ///
     /// ```
-    /// use ebp::nn::AttentionSets;
+    /// use ebp::tape::AttentionSets;
     ///
     /// let sets = AttentionSets::from_sizes([(2, 5), (1, 0)]);
     /// assert_eq!((sets.num_queries(), sets.num_keys()), (3, 5));
