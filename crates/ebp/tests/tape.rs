@@ -23,6 +23,11 @@ fn laws_flows_cells_norms_and_attention_agree_with_their_formulas() {
 }
 
 #[test]
+fn mixtures_agree_with_their_formulas() {
+    cases::mixtures().iter().for_each(cases::Case::check_on_the_cpu);
+}
+
+#[test]
 fn networks_partitions_and_dynamics_agree_with_their_formulas() {
     cases::points().iter().for_each(cases::Case::check_on_the_cpu);
 }

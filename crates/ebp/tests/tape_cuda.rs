@@ -93,6 +93,7 @@ fn entries_sums_rows_and_columns_agree() {
 #[test]
 fn laws_flows_cells_norms_and_attention_agree() {
     compare(&cases::models());
+    compare(&cases::mixtures());
 }
 
 #[test]

@@ -19,3 +19,12 @@ pub(crate) use self::element::{ElementEnergy, base_measure, element_rows};
 pub(crate) use self::features::{known_places, push_features};
 pub(crate) use self::levels::{LevelsEnergy, SymbolRows};
 pub(crate) use self::surroundings::{Observed, Surroundings};
+
+/// How potentials are computed.
+#[derive(Clone, Debug)]
+pub(crate) enum Energy {
+    /// f of one value.
+    Element(ElementEnergy),
+    /// Those of all symbols at once.
+    Levels(LevelsEnergy),
+}

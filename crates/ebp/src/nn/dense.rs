@@ -74,6 +74,11 @@ impl Dense {
         Ok(Self { shape: Arc::new(shape), parameters })
     }
 
+    /// Its layers.
+    pub fn shape(&self) -> &MlpShape {
+        &self.shape
+    }
+
     /// Its flat parameters.
     pub fn parameters(&self) -> &Parameter {
         &self.parameters

@@ -19,10 +19,14 @@ pub struct Step {
 pub type Record = Vec<(&'static str, f64)>;
 
 impl Step {
+    /// The share of all steps that were taken before.
+    pub fn progress(&self) -> f64 {
+        (self.number as f64 / self.num_steps.max(1) as f64).min(1.0)
+    }
+
     /// Half a cosine from 1 at the first step to 0 after the last.
     pub fn cosine(&self) -> f64 {
-        let progress = self.number as f64 / self.num_steps.max(1) as f64;
-        0.5 * (1.0 + (std::f64::consts::PI * progress.min(1.0)).cos())
+        0.5 * (1.0 + (std::f64::consts::PI * self.progress()).cos())
     }
 
     /// What `start` has fallen to along [`cosine`](Self::cosine), times the factor.

@@ -1,168 +1,155 @@
 //! Adversarial dynamics embedding, the paper's estimator, in nats per element.
 //!
-//! log Z has a dual form, −log Z = min_q E_q[ L − u ] (`sampler` for L), so a learned sampler q
-//! stands in for it. The energy rises at the data and falls at the draws, the sampler follows the
-//! energy:
+//! log Z has a dual form, −log Z = min_q E_q[ L − u ], so a learned sampler q stands in for it
+//! (`learned`). The energy rises at the data and falls at the draws:
 //!
 //! ```text
-//! sampler   min over q:        E_q[ L(x̃ | t, θ) − u(x̃, t; θ) ]
-//! energy    max over f, q(θ):  E[ u(x, t; θ) ] − E_q[ u(x̃, t; θ) ] − κ KL / n
+//! plain      max over f, q(θ):  E[ u(x, t; θ) ] − E_q[ u(x̃, t; θ) ] − κ KL / n
+//! weighted   the same with draws weighed by w ∝ exp(u − L):  the gradient of log E_q exp(u − L)
 //! ```
 //!
-//! At the saddle u = log p + const. Draws are constants in the energy's step, as in the paper's
-//! released code; θ is a constant in the sampler's.
+//! Plain, the gradient is that of log Z only where q has the energy's law; a wide energy at a high
+//! rate runs away from the sampler. Weighted, the sampler proposes and the energy decides, and log Z is
+//! importance sampling with the learned sampler as its only proposal. Draws are constants in the
+//! energy's step, as in the paper's released code. Recorded are the effective share of the draws
+//! (Σw)²/(K Σw²), the slack E_q[L − u] + log Ẑ that the dual form leaves, and the sampler's loss.
 
-use std::sync::Arc;
+use super::importance::{Found, Importance};
+use super::learned::{Game, LearnedSampler};
+use super::{Estimate, Partition, Round};
+use crate::Result;
+use crate::energy::{base_measure, element_rows};
+use crate::recipe::{EnergyBasedConfig, NegativePhase};
+use crate::sampler::{Draws, mean_of_means};
+use crate::tape::{Tape, Var};
 
-use super::{Targets, mean_of_means};
-use crate::energy::{ElementEnergy, base_measure, element_rows};
-use crate::recipe::{EnergyBasedConfig, Space};
-use crate::rng::Stream;
-use crate::sampler::{Draws, Followed, Sampler};
-use crate::tape::{AdamConfig, Array, Choice, Device, ParameterBuilder, ParameterSet, Tape, Var};
-use crate::{Result, SetOffsets};
+/// Steps in which the energy never waits: the sampler's first draws say nothing yet.
+const FIRST_STEPS: u64 = 50;
 
-/// A sampler with the optimiser that trains it.
 #[derive(Debug)]
-pub(crate) struct Ade {
-    pub(crate) sampler: Sampler,
-    pub(crate) parameters: ParameterSet,
-    num_draws: usize,
+pub(super) struct Ade {
+    importance: Importance,
+    sampler: LearnedSampler,
+    negative_phase: NegativePhase,
+    wait_below: f64,
+    has_densities: bool,
     base_std_dev: Option<f32>,
 }
 
-/// What the sampler's steps and the energy's have in common: constants of one step.
-pub(crate) struct Game<'a> {
-    pub(crate) energy: &'a ElementEnergy,
-    pub(crate) model: &'a ParameterSet,
-    /// θ, `[sets, k]`.
-    pub(crate) theta: (Array, (usize, usize)),
-    /// What the step's targets are.
-    pub(crate) targets: &'a dyn WriteTargets,
-}
-
-/// Targets that can be written on any tape.
-pub(crate) trait WriteTargets {
-    fn write(&self, tape: &mut Tape) -> Result<Targets>;
-}
-
-impl Game<'_> {
-    /// A tape with the energy as a constant: its parameters of f/τ, θ and the targets.
-    fn begin<'b>(&'b self, tape: &mut Tape) -> Result<(Followed<'b>, Targets)> {
-        tape.read(self.model);
-        let (theta, shape) = &self.theta;
-        let theta = tape.constant(theta.clone(), *shape)?;
-        let parameters = self.energy.calibrated(tape, false)?;
-        let targets = self.targets.write(tape)?;
-        Ok((Followed { energy: self.energy, parameters, theta }, targets))
-    }
-}
-
 impl Ade {
-    pub(crate) fn new(
+    pub(super) fn new(
         config: &EnergyBasedConfig,
-        space: &Space,
-        num_features: usize,
-        (seed, device): (u64, &Device),
-    ) -> Result<Self> {
-        let mut builder = ParameterBuilder::new(seed);
-        let sampler = Sampler::new(config, space, num_features, &mut builder.group("sampler"))?;
-        let adam = AdamConfig {
-            beta1: config.sampler.beta1,
-            max_gradient_norm: Some(config.max_gradient_norm),
-            ..AdamConfig::default()
-        };
-        Ok(Self {
+        importance: Importance,
+        sampler: LearnedSampler,
+    ) -> Self {
+        Self {
+            importance,
             sampler,
-            parameters: ParameterSet::new(builder, device, adam, None)?,
-            num_draws: config.sampler.num_draws,
+            negative_phase: config.sampler.negative_phase,
+            wait_below: config.sampler.wait_below,
+            has_densities: config.sampler.has_densities(),
             base_std_dev: config.base(),
-        })
-    }
-
-    /// Some updates of the sampler; its last loss, `[1]` on the device.
-    pub(crate) fn train(
-        &mut self,
-        game: &Game<'_>,
-        (updates, learning_rate): (usize, f64),
-        stream: Stream,
-    ) -> Result<Option<Array>> {
-        let mut last = None;
-        for round in 0..updates {
-            let mut tape = game.model.device().tape();
-            tape.train(&self.parameters);
-            let (followed, targets) = game.begin(&mut tape)?;
-            let places = targets.places()?;
-            let stream = stream.child(100 + round as u64);
-            let count = (self.num_draws, true);
-            let draws = self.sampler.draw(&mut tape, followed, &places, count, stream)?;
-            let u = self.log_potentials(&mut tape, followed, &draws)?;
-            let gap = tape.subtract(draws.log_density, u)?;
-            let loss = mean_of_means(&mut tape, gap, &draws.offsets)?;
-            last = Some(tape.array(loss).clone());
-            let gradients = tape.backward(loss)?;
-            self.parameters.step(&gradients, learning_rate)?;
         }
-        Ok(last)
     }
 
-    /// u of draws, `[draws, 1]`.
-    fn log_potentials(
+    /// E_q[u] less its mean at the data, and what the same draws say of log Z.
+    fn plain(
         &self,
         tape: &mut Tape,
-        followed: Followed<'_>,
+        round: &Round<'_>,
+        parameters: Var,
         draws: &Draws,
-    ) -> Result<Var> {
+    ) -> Result<(Var, Found)> {
+        let (energy, targets) = (round.element_energy()?, &round.targets);
         let rows = element_rows(tape, draws.values, draws.features)?;
-        let points =
-            followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets);
-        let f = tape.point_values(&points)?;
-        match self.base_std_dev {
-            Some(std_dev) => {
-                let base = base_measure(tape, draws.values, std_dev)?;
-                tape.add(f, base)
-            }
-            None => Ok(f),
-        }
-    }
-
-    /// Draws at the targets' places as they are now.
-    pub(crate) fn draw(&self, game: &Game<'_>, stream: Stream) -> Result<(Array, Arc<SetOffsets>)> {
-        let mut tape = game.model.device().tape();
-        tape.read(&self.parameters);
-        let (followed, targets) = game.begin(&mut tape)?;
-        let places = targets.places()?;
-        let draws =
-            self.sampler.draw(&mut tape, followed, &places, (self.num_draws, true), stream)?;
-        Ok((tape.array(draws.values).clone(), draws.offsets))
-    }
-
-    /// The mean of u at the draws less that at the data, and the draws on the tape with their features.
-    pub(crate) fn gap(
-        tape: &mut Tape,
-        energy: &ElementEnergy,
-        targets: &Targets,
-        (theta, parameters): (Var, Var),
-        (draws, offsets): &(Array, Arc<SetOffsets>),
-    ) -> Result<(Var, (Var, Option<Var>))> {
-        let dims = tape.shape(targets.values).1;
-        let values = tape.constant(draws.clone(), (draws.len() / dims, dims))?;
-        let features = match targets.features {
-            Some(features) => {
-                let anchors = targets.offsets.num_elements();
-                let count = draws.len() / dims / anchors;
-                let choice = Arc::new(Choice::repeated(anchors, count)?);
-                Some(tape.gather(features, &choice)?)
-            }
-            None => None,
-        };
-        let rows = element_rows(tape, values, features)?;
-        let fake = energy.points(parameters, rows, theta, offsets);
+        let fake = energy.points(parameters, rows, round.theta, &draws.offsets);
         let fake = tape.point_values(&fake)?;
-        let fake = mean_of_means(tape, fake, offsets)?;
-        let real = tape.point_values(&targets.points(energy, parameters, theta))?;
+        let real = tape.point_values(&targets.points(energy, parameters, round.theta))?;
         let real = mean_of_means(tape, real, &targets.offsets)?;
         // The base measure is no function of the parameters: it has no part in the gradient.
-        Ok((tape.subtract(fake, real)?, (values, features)))
+        let mean = draws.expectation(tape, fake)?;
+        let loss = tape.subtract(mean, real)?;
+        let anchors = tape.shape(fake).0 / draws.count;
+        let values = tape.reshape(fake, (anchors, draws.count))?;
+        let values = tape.detach(values);
+        let log_weights = self.importance.log_weights(tape, draws)?;
+        let logs = tape.add(values, log_weights)?;
+        let log_partition = tape.log_sum_exp(logs)?;
+        let places = targets.places()?;
+        let mean = mean_of_means(tape, log_partition, &places.offsets)?;
+        let nats = tape.subtract(mean, real)?;
+        let nats = tape.affine(nats, 1.0, -targets.base)?;
+        let nats = tape.detach(nats);
+        Ok((loss, Found { nats, values, log_partition, log_weights }))
+    }
+
+    /// The effective share of draws, and E_q[L − u] + log Ẑ.
+    fn figures(
+        &self,
+        tape: &mut Tape,
+        round: &Round<'_>,
+        draws: &Draws,
+        found: &Found,
+    ) -> Result<[Var; 2]> {
+        let figures = tape.weight_figures(found.values, Some(found.log_weights), None)?;
+        let effective = tape.columns(figures, 0, 1)?;
+        let share = tape.affine(effective, 1.0 / draws.count as f64, 0.0)?;
+        let rows = tape.shape(draws.values).0;
+        let f = tape.reshape(found.values, (rows, 1))?;
+        let mut lost = tape.subtract(draws.log_density, f)?;
+        if let Some(std_dev) = self.base_std_dev {
+            let base = base_measure(tape, draws.values, std_dev)?;
+            lost = tape.subtract(lost, base)?;
+        }
+        let lost = draws.expectation(tape, lost)?;
+        let offsets = round.targets.places()?.offsets;
+        let log_partition = mean_of_means(tape, found.log_partition, &offsets)?;
+        Ok([share, tape.add(lost, log_partition)?])
+    }
+}
+
+impl Partition for Ade {
+    fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
+        let energy = round.element_energy()?;
+        let theta = (tape.array(round.theta).clone(), tape.shape(round.theta));
+        let game = Game { energy, model: round.model, theta, targets: round.made.targets };
+        let sampler_loss = self.sampler.train(&game, round.step)?;
+        let stream = round.step.stream.child(2);
+        let draws = self.sampler.draw(tape, &game, round.targets.features, stream)?;
+        let parameters = energy.calibrated(tape, true)?;
+        let (loss, found) = match self.negative_phase {
+            NegativePhase::Plain => self.plain(tape, round, parameters, &draws)?,
+            NegativePhase::Weighted => {
+                let vars = (round.theta, parameters);
+                let (energy, targets) = (energy, &round.targets);
+                let found = self.importance.likelihood(
+                    tape,
+                    energy,
+                    targets,
+                    vars,
+                    (None, Some(&draws)),
+                )?;
+                (found.nats, found)
+            }
+        };
+        let [share, slack] = self.figures(tape, round, &draws, &found)?;
+        let mut figures: Vec<(&'static [&'static str], Var)> = Vec::new();
+        let mut waits = false;
+        if self.has_densities {
+            figures.extend([(&["effective_share"][..], share), (&["slack"], slack)]);
+            if self.wait_below > 0.0 && round.step.number >= FIRST_STEPS {
+                waits = f64::from(tape.download(share)?[0]) < self.wait_below;
+            }
+        }
+        figures.push((&["sampler_loss"], tape.constant(sampler_loss, (1, 1))?));
+        Ok(Estimate { loss, nats: found.nats, figures, draws: Some(draws), waits })
+    }
+
+    fn sampler(&self) -> Option<&LearnedSampler> {
+        Some(&self.sampler)
+    }
+
+    fn sampler_mut(&mut self) -> Option<&mut LearnedSampler> {
+        Some(&mut self.sampler)
     }
 }

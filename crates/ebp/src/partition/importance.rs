@@ -10,12 +10,13 @@
 
 use super::around::around;
 use super::cells::stratified;
-use super::{Estimate, Targets};
+use super::learned::{Game, LearnedSampler};
+use super::{Estimate, Partition, Round, Targets};
 use crate::Result;
 use crate::energy::ElementEnergy;
 use crate::recipe::{EnergyBasedConfig, ProposalKind, Space};
 use crate::rng::Stream;
-use crate::sampler::{Draws, Followed, Sampler};
+use crate::sampler::{Draws, Followed, Purpose};
 use crate::tape::{Array, CandidateVars, Device, DrawDomain, LikelihoodVars, Tape, Var};
 
 /// Candidates on the host.
@@ -92,29 +93,55 @@ pub(crate) fn domain(config: &EnergyBasedConfig, space: &Space) -> DrawDomain {
 pub(crate) struct Importance {
     domain: DrawDomain,
     dims: usize,
-    num_sampled: usize,
 }
+
+/// What candidates say of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Negative log density per element, `[1, 1]`.
+    pub(crate) nats: Var,
+    /// f of every candidate, `[anchors, K]`, a constant.
+    pub(crate) values: Var,
+    /// log Ẑ of every anchor, `[anchors, 1]`, a constant.
+    pub(crate) log_partition: Var,
+    /// ω, `[anchors, K]`.
+    pub(crate) log_weights: Var,
+}
+
+/// Names of what is recorded of candidates.
+const FIGURES: [&str; 3] = ["effective_candidates", "near_share", "largest_share"];
 
 impl Importance {
     pub(crate) fn new(config: &EnergyBasedConfig, space: &Space) -> Self {
-        let num_sampled = config.proposal.num_sampled(config.num_proposals, config.estimator);
-        Self { domain: domain(config, space), dims: space.value_dim, num_sampled }
+        Self { domain: domain(config, space), dims: space.value_dim }
     }
 
-    /// Candidates that the sampler draws in a step.
-    pub(crate) fn num_sampled(&self) -> usize {
-        self.num_sampled
-    }
-
-    pub(crate) fn loss(
+    /// The negative log-likelihood by a batch's candidates, a sampler's draws, or both.
+    pub(super) fn likelihood(
         &self,
         tape: &mut Tape,
         energy: &ElementEnergy,
         targets: &Targets,
         (theta, parameters): (Var, Var),
+        (candidates, sampled): (Option<&CandidateArrays>, Option<&Draws>),
+    ) -> Result<Found> {
+        let (vars, log_weights) = self.candidates(tape, targets, candidates, sampled)?;
+        let points = targets.points(energy, parameters, theta);
+        let LikelihoodVars { nats, values, log_partition } = tape.likelihood(&points, &vars)?;
+        let nats = if targets.base == 0.0 { nats } else { tape.affine(nats, 1.0, -targets.base)? };
+        Ok(Found { nats, values, log_partition, log_weights })
+    }
+
+    /// The same as an estimate, with figures of the weights.
+    pub(crate) fn estimate(
+        &self,
+        tape: &mut Tape,
+        energy: &ElementEnergy,
+        targets: &Targets,
+        vars: (Var, Var),
         (candidates, sampled): (&CandidateArrays, Option<&Draws>),
     ) -> Result<Estimate> {
-        let vars = self.candidates(tape, targets, candidates, sampled)?;
+        let found = self.likelihood(tape, energy, targets, vars, (Some(candidates), sampled))?;
         let near = match (&candidates.is_near, sampled) {
             (Some(near), None) => {
                 let shape = (near.len() / candidates.count, candidates.count);
@@ -122,64 +149,108 @@ impl Importance {
             }
             _ => None,
         };
-        let points = targets.points(energy, parameters, theta);
-        let LikelihoodVars { nats, values, .. } = tape.likelihood(&points, &vars)?;
-        let figures = tape.weight_figures(values, vars.log_weights, near)?;
-        let nats = if targets.base == 0.0 { nats } else { tape.affine(nats, 1.0, -targets.base)? };
-        Ok(Estimate { loss: nats, nats, figures: Some(figures), draws: None })
+        let figures = tape.weight_figures(found.values, Some(found.log_weights), near)?;
+        Ok(Estimate { figures: vec![(&FIGURES, figures)], ..Estimate::of_nats(found.nats) })
     }
 
-    /// Draws of the learned sampler at the targets' places, as constants.
-    pub(crate) fn draw(
-        &self,
-        tape: &mut Tape,
-        sampler: &Sampler,
-        followed: Followed<'_>,
-        targets: &Targets,
-        stream: Stream,
-    ) -> Result<Draws> {
-        let places = targets.places()?;
-        sampler.draw(tape, followed, &places, (self.num_sampled, true), stream)
+    /// ω of draws: −‖y‖²/(2 s₀²) − L and the log of their shares, `[anchors, K]`.
+    pub(super) fn log_weights(&self, tape: &mut Tape, draws: &Draws) -> Result<Var> {
+        let log_count = match draws.log_shares {
+            Some(_) => 0.0,
+            None => (draws.count as f32).ln(),
+        };
+        let mut weights =
+            tape.weigh_draws(draws.values, draws.log_density, self.domain, log_count)?;
+        if let Some(shares) = draws.log_shares {
+            weights = tape.add(weights, shares)?;
+        }
+        let rows = tape.shape(weights).0;
+        tape.reshape(weights, (rows / draws.count, draws.count))
     }
 
     fn candidates(
         &self,
         tape: &mut Tape,
         targets: &Targets,
-        own: &CandidateArrays,
+        own: Option<&CandidateArrays>,
         sampled: Option<&Draws>,
-    ) -> Result<CandidateVars> {
+    ) -> Result<(CandidateVars, Var)> {
         let places = targets.places()?;
-        let anchors = places.offsets.num_elements();
-        let (mut count, d) = (own.count, self.dims);
-        let mut values = tape.constant(own.values.clone(), (anchors * count, d))?;
-        let mut weights = tape.constant(own.log_weights.clone(), (anchors, count))?;
-        if let Some(draws) = sampled {
-            let more = self.num_sampled;
-            let total = (count + more) as f64;
-            // Each part is an estimate of Z, and so is their mean by shares.
-            #[expect(clippy::cast_possible_truncation, reason = "weights are f32")]
-            let log_count = (more as f32).ln() - ((more as f64 / total).ln() as f32);
-            let drawn =
-                tape.weigh_draws(draws.values, draws.log_density, self.domain, log_count)?;
-            let drawn = tape.reshape(drawn, (anchors, more))?;
-            let shared = tape.affine(weights, 1.0, (count as f64 / total).ln())?;
-            weights = tape.concat(&[shared, drawn])?;
-            let (left, right) = (
-                tape.reshape(values, (anchors, count * d))?,
-                tape.reshape(draws.values, (anchors, more * d))?,
-            );
-            let both = tape.concat(&[left, right])?;
-            count += more;
-            values = tape.reshape(both, (anchors * count, d))?;
+        let (anchors, d) = (places.offsets.num_elements(), self.dims);
+        // Each part is an estimate of Z, and so is their mean by shares.
+        let counts = [own.map_or(0, |own| own.count), sampled.map_or(0, |draws| draws.count)];
+        let count = counts[0] + counts[1];
+        let log_share = |part: usize| (counts[part] as f64 / count as f64).ln();
+        let (mut values, mut weights) = (Vec::new(), Vec::new());
+        if let Some(own) = own {
+            values.push(tape.constant(own.values.clone(), (anchors, own.count * d))?);
+            let own = tape.constant(own.log_weights.clone(), (anchors, own.count))?;
+            weights.push(tape.affine(own, 1.0, log_share(0))?);
         }
-        Ok(CandidateVars {
-            values,
+        if let Some(draws) = sampled {
+            values.push(tape.reshape(draws.values, (anchors, draws.count * d))?);
+            let drawn = self.log_weights(tape, draws)?;
+            weights.push(tape.affine(drawn, 1.0, log_share(1))?);
+        }
+        let values = tape.concat(&values)?;
+        let weights = tape.concat(&weights)?;
+        let vars = CandidateVars {
+            values: tape.reshape(values, (anchors * count, d))?,
             count,
             is_shared: false,
             locations: places.features,
             log_weights: Some(weights),
             offsets: places.offsets,
-        })
+        };
+        Ok((vars, weights))
+    }
+}
+
+/// Importance sampling as the estimator of a training step, some candidates from a sampler if asked.
+#[derive(Debug)]
+pub(super) struct ImportanceSampling {
+    pub(super) importance: Importance,
+    pub(super) sampler: Option<LearnedSampler>,
+    pub(super) num_sampled: usize,
+}
+
+impl Partition for ImportanceSampling {
+    fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
+        let energy = round.element_energy()?;
+        let (mut draws, mut sampler_loss) = (None, None);
+        let parameters = if let Some(learned) = &mut self.sampler {
+            let theta = (tape.array(round.theta).clone(), tape.shape(round.theta));
+            let game = Game { energy, model: round.model, theta, targets: round.made.targets };
+            sampler_loss = Some(learned.train(&game, round.step)?);
+            let parameters = energy.calibrated(tape, true)?;
+            // Constants: what is drawn does not depend on what is learned in this step.
+            tape.read(&learned.parameters);
+            let followed = Followed {
+                energy,
+                parameters: tape.detach(parameters),
+                theta: tape.detach(round.theta),
+            };
+            let (places, count) = (round.targets.places()?, (self.num_sampled, Purpose::Use));
+            let stream = round.step.stream.child(2);
+            draws = Some(learned.sampler.draw(tape, followed, &places, count, stream)?);
+            parameters
+        } else {
+            energy.calibrated(tape, true)?
+        };
+        let candidates = (round.candidates()?, draws.as_ref());
+        let vars = (round.theta, parameters);
+        let mut found = self.importance.estimate(tape, energy, &round.targets, vars, candidates)?;
+        if let Some(loss) = sampler_loss {
+            found.figures.push((&["sampler_loss"], tape.constant(loss, (1, 1))?));
+        }
+        Ok(found)
+    }
+
+    fn sampler(&self) -> Option<&LearnedSampler> {
+        self.sampler.as_ref()
+    }
+
+    fn sampler_mut(&mut self) -> Option<&mut LearnedSampler> {
+        self.sampler.as_mut()
     }
 }

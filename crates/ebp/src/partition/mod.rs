@@ -1,29 +1,126 @@
 //! log Z(t; θ), or its gradient: what makes potentials a law.
 //!
-//! Sums over a finite alphabet are exact (`energy::levels`), `importance` weighs candidates (`cells`, `around`,
-//! `own_points`, or the learned sampler's), `ade` is the paper's learned sampler, `score_matching`
-//! does without. Each gives a training step its part of the loss, in nats per element.
+//! [`Partition`] is what a training step asks: the likelihood's part of the loss, in nats per element.
+//! `exact` sums over a finite alphabet, `importance` weighs candidates (`cells`, `around`, `own_points`,
+//! or the learned sampler's), `ade` is the paper's learned sampler, `score_matching` does without.
+//! `learned` is a sampler with the optimiser that lets it follow the energy.
 
 mod ade;
 mod around;
 mod cells;
+mod exact;
 mod importance;
+mod learned;
 mod own_points;
 mod score_matching;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
-pub(crate) use self::ade::{Ade, Game, WriteTargets};
+use self::ade::Ade;
 pub(crate) use self::around::around;
 pub(crate) use self::cells::stratified;
+use self::exact::Exact;
+use self::importance::ImportanceSampling;
 pub(crate) use self::importance::{CandidateArrays, CandidateRows, Importance};
+pub(crate) use self::learned::{LearnedSampler, WriteTargets};
 pub(crate) use self::own_points::{GridMixture, Proposals, Workspace};
-pub(crate) use self::score_matching::{NoisyArrays, NoisyRows, noisy_loss};
+use self::score_matching::ScoreMatching;
+pub(crate) use self::score_matching::{NoisyArrays, NoisyRows};
 
-use crate::energy::ElementEnergy;
-use crate::sampler::Places;
-use crate::tape::{Points, Tape, Var};
-use crate::{Result, SetOffsets};
+use crate::energy::{ElementEnergy, Energy, SymbolRows};
+use crate::nn::Step;
+use crate::recipe::{EnergyBasedConfig, Estimator, Space};
+use crate::sampler::{Draws, Places};
+use crate::tape::{Device, ParameterSet, Points, Tape, Var};
+use crate::{Error, Result, SetOffsets};
+
+/// An estimator of log Z in a training step.
+pub(crate) trait Partition: Debug + Send + Sync {
+    /// The likelihood's part of the loss. A learned sampler takes its steps here.
+    fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate>;
+
+    /// The sampler that learns beside the energy, where there is one.
+    fn sampler(&self) -> Option<&LearnedSampler> {
+        None
+    }
+
+    /// The same, to be restored.
+    fn sampler_mut(&mut self) -> Option<&mut LearnedSampler> {
+        None
+    }
+}
+
+/// The partition that the settings name, beside an energy of `num_features` per location.
+pub(crate) fn partition(
+    config: &EnergyBasedConfig,
+    space: &Space,
+    num_features: usize,
+    (seed, device): (u64, &Device),
+) -> Result<Box<dyn Partition>> {
+    let importance = Importance::new(config, space);
+    let sampler = if config.has_sampler() {
+        Some(LearnedSampler::new(config, space, num_features, (seed, device))?)
+    } else {
+        None
+    };
+    Ok(match (config.estimator, sampler) {
+        (Estimator::Exact, _) => Box::new(Exact),
+        (Estimator::Importance, sampler) => {
+            let num_sampled = config.proposal.num_sampled(config.num_proposals, config.estimator);
+            Box::new(ImportanceSampling { importance, sampler, num_sampled })
+        }
+        (Estimator::Ade, Some(sampler)) => Box::new(Ade::new(config, importance, sampler)),
+        (Estimator::Ade, None) => {
+            return Err(Error::invalid("estimator", "one with a sampler", "ade without"));
+        }
+        (Estimator::ScoreMatching, _) => {
+            Box::new(ScoreMatching { importance, noises: config.score_noises.clone() })
+        }
+    })
+}
+
+/// What a step asks a [`Partition`] about.
+#[derive(Debug)]
+pub(crate) struct Round<'a> {
+    pub(crate) energy: &'a Energy,
+    /// The parameters of energy and posterior, as they are before the step.
+    pub(crate) model: &'a ParameterSet,
+    /// θ, `[sets, k]`.
+    pub(crate) theta: Var,
+    /// The elements that are explained, with everything they see.
+    pub(crate) targets: Targets,
+    /// What was made ahead for the step.
+    pub(crate) made: Made<'a>,
+    pub(crate) step: &'a Step,
+}
+
+/// Parts of a batch, of which an estimator needs its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made<'a> {
+    /// The targets, to be written on tapes of the sampler.
+    pub(crate) targets: &'a dyn WriteTargets,
+    pub(crate) candidates: Option<&'a CandidateArrays>,
+    pub(crate) noisy: Option<&'a NoisyArrays>,
+    pub(crate) symbols: Option<&'a SymbolRows>,
+}
+
+impl<'a> Round<'a> {
+    /// The energy of single elements.
+    pub(crate) fn element_energy(&self) -> Result<&'a ElementEnergy> {
+        match self.energy {
+            Energy::Element(energy) => Ok(energy),
+            Energy::Levels(_) => {
+                Err(Error::invalid("energy", "`element` for this estimator", "levels"))
+            }
+        }
+    }
+
+    fn candidates(&self) -> Result<&'a CandidateArrays> {
+        let missing = || Error::invalid("batch", "with candidates for log Z", "without");
+        self.made.candidates.ok_or_else(missing)
+    }
+}
 
 /// The elements whose likelihood is taken, on a tape.
 #[derive(Clone, Debug)]
@@ -57,24 +154,23 @@ impl Targets {
 }
 
 /// What an estimator says of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Estimate {
     /// The likelihood's part of the loss, nats per element, `[1, 1]`.
     pub(crate) loss: Var,
     /// Negative log density per element, `[1, 1]`; known up to an estimate of log Z.
     pub(crate) nats: Var,
-    /// Effective candidates, share near the data, largest share, `[1, 3]`.
-    pub(crate) figures: Option<Var>,
-    /// Draws of the sampler with their features, where slopes may be penalised.
-    pub(crate) draws: Option<(Var, Option<Var>)>,
+    /// Figures to be recorded: their names, and one row of as many numbers.
+    pub(crate) figures: Vec<(&'static [&'static str], Var)>,
+    /// Draws of the sampler as constants, where slopes may be penalised.
+    pub(crate) draws: Option<Draws>,
+    /// Whether the model should wait for the sampler in this step.
+    pub(crate) waits: bool,
 }
 
-/// Mean over sets of the mean over the rows of each, `[1, 1]`.
-pub(crate) fn mean_of_means(tape: &mut Tape, x: Var, offsets: &Arc<SetOffsets>) -> Result<Var> {
-    let sums = tape.set_sums(x, offsets)?;
-    let sets = offsets.num_sets();
-    let shares = (0..sets).map(|set| 1.0 / (sets * offsets.size(set)) as f32).collect();
-    let shares = tape.upload(shares, (sets, 1))?;
-    let means = tape.multiply(sums, shares)?;
-    tape.sum(means)
+impl Estimate {
+    /// Of a loss that is the negative log density itself.
+    fn of_nats(nats: Var) -> Self {
+        Self { loss: nats, nats, figures: Vec::new(), draws: None, waits: false }
+    }
 }

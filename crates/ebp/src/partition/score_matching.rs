@@ -8,12 +8,13 @@
 //! its logarithm wherever x̃ may fall, up to a constant that nothing fixes. Far from all data u is
 //! whatever the network makes of it.
 
-use super::Targets;
-use crate::Result;
+use super::importance::Importance;
+use super::{Estimate, Partition, Round, Targets};
 use crate::energy::{ElementEnergy, element_rows};
 use crate::recipe::EnergyBasedConfig;
 use crate::rng::Stream;
 use crate::tape::{Array, Device, Tape, Var};
+use crate::{Error, Result};
 
 /// Noisy values and the slopes that f should have at them, on the host.
 #[derive(Clone, Debug)]
@@ -61,8 +62,31 @@ impl NoisyRows {
     }
 }
 
+#[derive(Debug)]
+pub(super) struct ScoreMatching {
+    pub(super) importance: Importance,
+    pub(super) noises: Vec<f32>,
+}
+
+impl Partition for ScoreMatching {
+    fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
+        let (energy, targets) = (round.element_energy()?, &round.targets);
+        let parameters = energy.calibrated(tape, true)?;
+        // What the energy alone says, by the candidates of importance sampling.
+        let constants = (tape.detach(round.theta), tape.detach(parameters));
+        let candidates = (round.candidates()?, None);
+        let found = self.importance.estimate(tape, energy, targets, constants, candidates)?;
+        let Some(noisy) = round.made.noisy else {
+            return Err(Error::invalid("batch", "with noisy values", "without"));
+        };
+        let vars = (round.theta, parameters);
+        let loss = noisy_loss(tape, energy, targets, vars, noisy, &self.noises)?;
+        Ok(Estimate { loss, ..found })
+    }
+}
+
 /// The loss, `[1, 1]`.
-pub(crate) fn noisy_loss(
+fn noisy_loss(
     tape: &mut Tape,
     energy: &ElementEnergy,
     targets: &Targets,

@@ -10,7 +10,9 @@ use crate::point::{Activation, Pooling};
 use crate::{Error, Result};
 
 pub use self::proposal::{Estimator, ProposalConfig, ProposalKind};
-pub use self::sampler::{Dynamics, NoiseSchedule, SamplerConfig, SamplerKind};
+pub use self::sampler::{
+    Dynamics, NegativePhase, NoiseSchedule, ReverseKernel, SamplerConfig, SamplerKind,
+};
 
 /// Where elements live: what the data decide.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,6 +132,18 @@ pub enum Decay {
     Linear,
     /// As a half wave of a cosine.
     Cosine,
+}
+
+impl Decay {
+    /// What is left of a learning rate that falls to the share `end`, after a share of all steps.
+    pub(crate) fn left(self, progress: f64, end: f64) -> f64 {
+        let share = match self {
+            Self::Constant => return 1.0,
+            Self::Linear => 1.0 - progress,
+            Self::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * progress).cos()),
+        };
+        end + (1.0 - end) * share
+    }
 }
 
 /// Noise on the elements that the posterior reads, so that it sees through the noise of its users.

@@ -8,6 +8,8 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplerKind {
+    /// A mixture of Gaussians that a network writes for every element, or for every set of points.
+    Mixture,
     /// A flow that a network writes for every element, or for every set of points.
     Flow,
     /// The paper's: an LSTM that draws blocks of elements one after the other.
@@ -29,13 +31,34 @@ pub enum Dynamics {
     GeneralizedHamiltonian,
 }
 
+/// How the energy's step uses the sampler's draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NegativePhase {
+    /// E_q[∇u], as in the paper: right where the sampler has the energy's law.
+    Plain,
+    /// E_q[w ∇u] with w ∝ exp(u − L): the sampler proposes, the energy decides.
+    Weighted,
+}
+
+/// The kernel that a Langevin step's way back is measured by, in L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReverseKernel {
+    /// A step without drift, the paper's: cheaper by one score, and loose where steps drift.
+    RandomWalk,
+    /// A Langevin step from where the step ended.
+    Langevin,
+}
+
 /// The noise of Langevin steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseSchedule {
     /// The same in every step: draws have a density.
     Constant,
-    /// Falling to zero: draws end on the surfaces of sharp laws, and have no density of their own.
+    /// Falling. With the reverse kernel of Langevin steps to a tenth; without, to zero: draws end on
+    /// the surfaces of sharp laws, and have no density of their own.
     Annealed,
 }
 
@@ -45,6 +68,15 @@ pub enum NoiseSchedule {
 pub struct SamplerConfig {
     /// What draws first.
     pub kind: SamplerKind,
+    /// Gaussians of the mixture.
+    pub num_components: usize,
+    /// ε, the share of the mixture that is uniform on the domain in training.
+    pub uniform_share: f64,
+    /// How the energy's step uses draws.
+    pub negative_phase: NegativePhase,
+    /// The energy waits for the sampler in steps in which the effective share of draws is smaller; 0
+    /// for never.
+    pub wait_below: f64,
     /// Planar layers of the flow (10 in the paper).
     pub num_layers: usize,
     /// Hidden widths of the network that writes them.
@@ -61,8 +93,11 @@ pub struct SamplerConfig {
     pub num_dynamics_steps: usize,
     /// η of every step at the start of training; each is learned.
     pub step_size: f64,
-    /// s of the noise of Langevin steps; 0 for √η at the start.
+    /// s of the noise of Langevin steps; 0 for √η at the start. With the reverse kernel of Langevin steps
+    /// each step's is learned.
     pub noise: f64,
+    /// How L measures the way back of Langevin steps.
+    pub reverse_kernel: ReverseKernel,
     /// Whether it falls.
     pub noise_schedule: NoiseSchedule,
     /// The gradient of the log density is clamped to this, coordinate by coordinate.
@@ -83,7 +118,11 @@ pub struct SamplerConfig {
 impl Default for SamplerConfig {
     fn default() -> Self {
         Self {
-            kind: SamplerKind::Flow,
+            kind: SamplerKind::Mixture,
+            num_components: 8,
+            uniform_share: 0.1,
+            negative_phase: NegativePhase::Weighted,
+            wait_below: 0.0,
             num_layers: 16,
             hyper_widths: vec![256, 256],
             block_elements: 28,
@@ -93,10 +132,11 @@ impl Default for SamplerConfig {
             num_dynamics_steps: 5,
             step_size: 0.005,
             noise: 0.0,
+            reverse_kernel: ReverseKernel::Langevin,
             noise_schedule: NoiseSchedule::Constant,
             clip: 20.0,
             num_draws: 16,
-            updates_per_step: 4,
+            updates_per_step: 1,
             learning_rate: 2e-3,
             beta1: 0.5,
             learning_rate_floor: 0.4,
@@ -108,17 +148,17 @@ impl SamplerConfig {
     /// For sets of points.
     pub fn points() -> Self {
         Self {
+            num_components: 256,
             num_layers: 24,
+            hyper_widths: vec![512, 512],
             block_elements: 512,
-            dynamics: Dynamics::Langevin,
             num_dynamics_steps: 20,
             step_size: 1e-3,
             noise: 0.0316,
             clip: 100.0,
-            num_draws: 512,
-            updates_per_step: 1,
-            learning_rate: 5e-4,
-            learning_rate_floor: 0.3,
+            num_draws: 1024,
+            learning_rate: 1e-3,
+            learning_rate_floor: 0.1,
             ..Self::default()
         }
     }
@@ -130,13 +170,46 @@ impl SamplerConfig {
 
     /// Whether draws carry L with E exp(u − L) = Z each.
     pub(crate) fn has_densities(&self) -> bool {
-        self.kind == SamplerKind::Flow
+        self.kind != SamplerKind::Block
             && (self.dynamics != Dynamics::Langevin
-                || self.noise_schedule == NoiseSchedule::Constant)
+                || self.noise_schedule == NoiseSchedule::Constant
+                || self.reverse_kernel == ReverseKernel::Langevin)
+    }
+
+    /// Uniform draws of an anchor beside those of the components.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+    pub(crate) fn num_uniform(&self) -> usize {
+        if self.uniform_share == 0.0 {
+            return 0;
+        }
+        ((self.uniform_share * self.num_draws as f64).round() as usize).max(1)
+    }
+
+    /// Refuses combinations that mean nothing, with the reason.
+    fn check_combination(&self) -> Result<()> {
+        let is_mixture = self.kind == SamplerKind::Mixture;
+        if is_mixture && !self.num_draws.is_multiple_of(self.num_components) {
+            let expected = format!(
+                "a multiple of {}, so that every component of the mixture is drawn as often",
+                self.num_components
+            );
+            return Err(Error::invalid("sampler.num_draws", expected, self.num_draws));
+        }
+        if !is_mixture && self.uniform_share > 0.0 {
+            let expected = "0 for this sampler: only a mixture knows its density at uniform places";
+            return Err(Error::invalid("sampler.uniform_share", expected, self.uniform_share));
+        }
+        if self.negative_phase == NegativePhase::Weighted && !self.has_densities() {
+            let expected = "`plain` for this sampler, whose draws have no density each to weigh \
+                            them by";
+            return Err(Error::invalid("sampler.negative_phase", expected, "weighted"));
+        }
+        Ok(())
     }
 
     pub(crate) fn check(&self) -> Result<()> {
         for (field, found) in [
+            ("sampler.num_components", self.num_components),
             ("sampler.num_layers", self.num_layers),
             ("sampler.block_elements", self.block_elements),
             ("sampler.block_widths", self.block_widths.len()),
@@ -161,10 +234,17 @@ impl SamplerConfig {
         if !(self.noise >= 0.0 && self.noise.is_finite()) {
             return Err(Error::invalid("sampler.noise", "at least 0 and finite", self.noise));
         }
-        if !(0.0..=1.0).contains(&self.learning_rate_floor) {
-            let found = self.learning_rate_floor;
-            return Err(Error::invalid("sampler.learning_rate_floor", "in [0, 1]", found));
+        for (field, found) in [
+            ("sampler.learning_rate_floor", self.learning_rate_floor),
+            ("sampler.wait_below", self.wait_below),
+        ] {
+            if !(0.0..=1.0).contains(&found) {
+                return Err(Error::invalid(field, "in [0, 1]", found));
+            }
         }
-        Ok(())
+        if !(0.0..1.0).contains(&self.uniform_share) {
+            return Err(Error::invalid("sampler.uniform_share", "in [0, 1)", self.uniform_share));
+        }
+        self.check_combination()
     }
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::Places;
+use super::{Drawn, Places};
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::point::Activation;
 use crate::recipe::SamplerConfig;
@@ -83,7 +83,7 @@ impl BlockGenerator {
         Ok(Self { dims, num_features, block_elements, state, input, gates, start, hidden, output })
     }
 
-    /// Values `[anchors · count, d]` and their log q, `[anchors · count, 1]`.
+    /// `count` draws per anchor.
     pub(super) fn draw(
         &self,
         tape: &mut Tape,
@@ -91,7 +91,7 @@ impl BlockGenerator {
         places: &Places,
         (count, is_training): (usize, bool),
         stream: Stream,
-    ) -> Result<(Var, Var)> {
+    ) -> Result<Drawn> {
         let layout = match places.features {
             Some(_) => Layout::of_elements(&places.offsets, self.block_elements, count)?,
             None => Layout::of_sets(places.offsets.num_sets(), self.block_elements, count)?,
@@ -110,7 +110,9 @@ impl BlockGenerator {
         let (rows, slots) = (layout.sets.len(), layout.num_blocks * self.block_elements);
         let values = tape.reshape(blocks.0, (rows * slots, self.dims))?;
         let log_density = tape.reshape(blocks.1, (rows * slots, 1))?;
-        Ok((tape.gather(values, &layout.found)?, tape.gather(log_density, &layout.found)?))
+        let values = tape.gather(values, &layout.found)?;
+        let log_density = tape.gather(log_density, &layout.found)?;
+        Ok(Drawn { values, log_density, log_shares: None })
     }
 
     /// Numbers `[rows, blocks · k · d]` and their log q per element, `[rows, blocks · k]`.

@@ -16,18 +16,31 @@
 //! ```
 //!
 //! a proper weight for importance sampling, and the dual objective of the paper with its
-//! momentum terms. For Langevin steps L = log q₀ + Σ_t (‖v_t‖² − ‖sξ_t‖²)/(2s²), for Hamiltonian
-//! ones L = log q₀ + (‖v_T‖² − ‖v₀‖²)/2, less the log-determinants Σ a of the scales. Where the
-//! noise is annealed to zero there is no such density, and L is that of the generator alone.
+//! momentum terms. For Hamiltonian steps L = log q₀ + (‖v_T‖² − ‖v₀‖²)/2, less the log-determinants
+//! Σ a of the scales. A Langevin step from x to x′ adds what its forward kernel gains over a kernel
+//! back, either a random walk as in the paper, or the Langevin step from x′:
+//!
+//! ```text
+//! random walk   L ← L + (‖v_t‖² − ‖sξ_t‖²)/(2s²),                    v_t = x′ − x
+//! Langevin      L ← L + (‖x − x′ − (η_t/2) g(x′)‖² − ‖s_t ξ_t‖²)/(2s_t²)
+//! ```
+//!
+//! Around a perfect first guess of a sharp law the random walk wastes all of the drift; the Langevin
+//! kernel loses only what a step of finite size does (`slack` in the tests), for one more score. Its s_t
+//! are learned beside the η_t. Where the paper's noise is annealed to zero there is no such density,
+//! and L is that of the generator alone.
 
 use super::{Draws, Followed};
 use crate::Result;
 use crate::energy::element_rows;
 use crate::nn::Initialiser;
 use crate::point::Clip;
-use crate::recipe::{Dynamics, NoiseSchedule, SamplerConfig};
+use crate::recipe::{Dynamics, NoiseSchedule, ReverseKernel, SamplerConfig};
 use crate::rng::Stream;
 use crate::tape::{Group, MotionRules, Parameter, Points, Tape, Var};
+
+/// Annealed noise that keeps a density falls to this share of its start.
+const LEAST_NOISE: f64 = 0.1;
 
 #[derive(Clone, Debug)]
 pub(super) struct DynamicsLayers {
@@ -39,6 +52,10 @@ pub(super) struct DynamicsLayers {
     /// s, where it is the same in every step.
     noise: Option<f64>,
     log_step_sizes: Parameter,
+    /// log s of every step, where the way back is a Langevin step too.
+    log_noises: Option<Parameter>,
+    /// Coordinates of gradients are at most so large.
+    clip: f32,
     /// a and b of the generalized kind, `[2 T, d_x]`.
     affine: Option<(Parameter, Parameter)>,
 }
@@ -66,8 +83,23 @@ impl DynamicsLayers {
             None
         };
         let is_annealed = config.noise_schedule == NoiseSchedule::Annealed;
+        let is_reversed = config.dynamics == Dynamics::Langevin
+            && config.reverse_kernel == ReverseKernel::Langevin;
         let last = (steps.max(2) - 1) as f64;
-        let scale = |t: usize| if is_annealed { (steps - 1 - t) as f64 / last } else { 1.0 };
+        let least = if is_reversed { LEAST_NOISE } else { 0.0 };
+        let scale = |t: usize| {
+            let left = if is_annealed { (steps - 1 - t) as f64 / last } else { 1.0 };
+            least + (1.0 - least) * left
+        };
+        let log_noises = if is_reversed {
+            let noises = group.trained("log_noises", &[steps], Initialiser::Zeros)?;
+            for (t, to) in group.values_mut(&noises).iter_mut().enumerate() {
+                *to = (config.noise() * scale(t)).ln() as f32;
+            }
+            Some(noises)
+        } else {
+            None
+        };
         Ok(Some(Self {
             kind: config.dynamics,
             num_steps: steps,
@@ -79,6 +111,8 @@ impl DynamicsLayers {
             noise_scales: (0..steps).map(|t| (config.noise() * scale(t)) as f32).collect(),
             noise: (!is_annealed).then(|| config.noise()),
             log_step_sizes,
+            log_noises,
+            clip: config.clip as f32,
             affine,
         }))
     }
@@ -93,6 +127,10 @@ impl DynamicsLayers {
     ) -> Result<Draws> {
         let log_step_sizes = tape.parameter(&self.log_step_sizes)?;
         let step_sizes = tape.exp(log_step_sizes)?;
+        if let Some(log_noises) = &self.log_noises {
+            let log_noises = tape.parameter(log_noises)?;
+            return self.reversible(tape, followed, draws, (step_sizes, log_noises), stream);
+        }
         if self.kind == Dynamics::Langevin {
             return self.langevin(tape, followed, draws, step_sizes, stream);
         }
@@ -126,6 +164,65 @@ impl DynamicsLayers {
         let gained = tape.affine(gained, 0.5 / (noise * noise), 0.0)?;
         let log_density = tape.add(draws.log_density, gained)?;
         Ok(Draws { values: run.values, log_density, ..draws })
+    }
+
+    /// Langevin steps whose way back is a Langevin step.
+    fn reversible(
+        &self,
+        tape: &mut Tape,
+        followed: Followed<'_>,
+        draws: Draws,
+        (step_sizes, log_noises): (Var, Var),
+        stream: Stream,
+    ) -> Result<Draws> {
+        let shape = tape.shape(draws.values);
+        let halves = tape.affine(step_sizes, 0.5, 0.0)?;
+        let noises = tape.exp(log_noises)?;
+        let precisions = tape.affine(log_noises, -2.0, 0.0)?;
+        let precisions = tape.exp(precisions)?;
+        let (mut values, mut log_density) = (draws.values, draws.log_density);
+        let mut slope = self.slope(tape, followed, &draws, values)?;
+        for number in 0..self.num_steps {
+            let half = tape.columns(halves, number, 1)?;
+            let noise = tape.columns(noises, number, 1)?;
+            let precision = tape.columns(precisions, number, 1)?;
+            // x′ = x + (η/2) g(x) + s ξ
+            let xi = tape.normals(shape, stream.child(number as u64))?;
+            let drift = tape.multiply(slope, half)?;
+            let kick = tape.multiply(xi, noise)?;
+            let moved = tape.add(drift, kick)?;
+            values = tape.add(values, moved)?;
+            slope = self.slope(tape, followed, &draws, values)?;
+            // x − x′ − (η/2) g(x′), turned around
+            let drift = tape.multiply(slope, half)?;
+            let back = tape.add(moved, drift)?;
+            let squares = tape.square(back)?;
+            let back = tape.row_sums(squares)?;
+            let back = tape.multiply(back, precision)?;
+            let squares = tape.square(xi)?;
+            let forth = tape.row_sums(squares)?;
+            let gained = tape.subtract(back, forth)?;
+            let gained = tape.affine(gained, 0.5, 0.0)?;
+            log_density = tape.add(log_density, gained)?;
+        }
+        Ok(Draws { values, log_density, ..draws })
+    }
+
+    /// clip(∇ₓu).
+    fn slope(
+        &self,
+        tape: &mut Tape,
+        followed: Followed<'_>,
+        draws: &Draws,
+        values: Var,
+    ) -> Result<Var> {
+        let points = points(tape, followed, draws, values)?;
+        let mut slope = tape.point_score(&points)?;
+        if let Some(std_dev) = self.rules.base_std_dev {
+            let pull = tape.affine(values, -1.0 / f64::from(std_dev).powi(2), 0.0)?;
+            slope = tape.add(slope, pull)?;
+        }
+        tape.clamp(slope, -self.clip, self.clip)
     }
 
     /// Values, momenta and log |det| of the scales, `[1, 1]`.

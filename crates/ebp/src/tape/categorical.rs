@@ -65,6 +65,32 @@ impl Tape {
     }
 }
 
+impl Tape {
+    /// log Σ exp of every row, `[rows, 1]`, a constant.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn log_sum_exp(&mut self, potentials: Var) -> Result<Var> {
+        let (rows, size) = self.shape(potentials);
+        let value = match self.device() {
+            Device::Cpu(_) => {
+                let vectoriser = Vectoriser::new();
+                let log_sum = |row: &[f32]| {
+                    let (largest, sum) = vectoriser.run(LogSum(row));
+                    largest + sum.ln()
+                };
+                let rows = self.array(potentials).host()?.par_chunks_exact(size.max(1));
+                rows.map(log_sum).collect::<Vec<_>>().into()
+            }
+            Device::Cuda(gpu) => {
+                cuda::log_sum_exp(gpu, self.array(potentials).cuda()?, (rows, size))?
+            }
+        };
+        self.constant(value, (rows, 1))
+    }
+}
+
 fn forward(
     device: &Device,
     potentials: &Array,

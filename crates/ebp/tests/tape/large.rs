@@ -50,6 +50,7 @@ pub(crate) fn all() -> Vec<Case> {
     for pooling in [Pooling::Max, Pooling::Mean, Pooling::Sum] {
         cases.push(pool(pooling));
     }
+    cases.extend(super::mixture::large());
     cases
 }
 

@@ -8,6 +8,7 @@
 
 #[allow(dead_code, reason = "two test programs share these cases, each uses some")]
 mod large;
+mod mixture;
 mod models;
 mod points;
 mod simple;
@@ -226,6 +227,7 @@ pub(crate) fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
 
 #[allow(unused_imports, reason = "two test programs share these cases, each uses some")]
 pub(crate) use self::large::all as large;
+pub(crate) use self::mixture::all as mixtures;
 pub(crate) use self::models::all as models;
 pub(crate) use self::points::all as points;
 pub(crate) use self::simple::all as simple;

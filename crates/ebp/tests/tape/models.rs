@@ -15,7 +15,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.extend([log_density(shape), arrange(shape)]);
     }
     for shape in [(1, 2), (4, 7), (70, 33)] {
-        cases.extend([log_mass(shape), softmax(shape)]);
+        cases.extend([log_mass(shape), softmax(shape), log_sums(shape)]);
     }
     // Dimensions, layers, draws and rows; small layers meet the series of r(s) near zero.
     for (dims, layers, draws, rows) in [(1, 4, 16, 3), (1, 1, 1, 1), (2, 3, 5, 4), (3, 2, 33, 2)] {
@@ -126,6 +126,17 @@ fn log_mass(shape: Shape) -> Case {
             let rows = inputs[0].chunks(size).zip(chosen.iter());
             vec![rows.map(|(row, &x)| row[x as usize] - log_sum_exp(row)).collect()]
         },
+    )
+}
+
+fn log_sums(shape: Shape) -> Case {
+    Case::new(
+        format!("log_sum_exp {shape:?}"),
+        vec![scaled("potentials", shape, 2.0)],
+        |tape, vars| {
+            Ok(Outputs { tracked: Vec::new(), constants: vec![tape.log_sum_exp(vars[0])?] })
+        },
+        move |inputs| vec![inputs[0].chunks(shape.1).map(log_sum_exp).collect()],
     )
 }
 

@@ -12,7 +12,7 @@ use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Looks, Observed, SymbolRows, known_places, push_features};
 use crate::nn::Step;
 use crate::partition::{
-    CandidateArrays, CandidateRows, NoisyArrays, NoisyRows, Targets, WriteTargets,
+    CandidateArrays, CandidateRows, Made, NoisyArrays, NoisyRows, Targets, WriteTargets,
 };
 use crate::posterior::{PosteriorArrays, PosteriorRows};
 use crate::recipe::{EnergyBasedConfig, Estimator, Space, TrainingMode};
@@ -40,6 +40,18 @@ pub struct Batch {
     pub(super) noisy: Option<NoisyArrays>,
     /// 1/(sets · n) of every set, n counting all its targets.
     pub(super) kl_weights: Array,
+}
+
+impl Batch {
+    /// The parts that estimators of log Z ask for.
+    pub(super) fn made(&self) -> Made<'_> {
+        Made {
+            targets: &self.targets,
+            candidates: self.candidates.as_ref(),
+            noisy: self.noisy.as_ref(),
+            symbols: self.targets.symbols.as_ref(),
+        }
+    }
 }
 
 /// The elements whose likelihood is taken.
@@ -140,7 +152,8 @@ impl BatchMaker {
     fn num_candidates(&self) -> usize {
         let config = &self.config;
         match config.estimator {
-            Estimator::Exact => 0,
+            // Sums need none, and the learned sampler draws its own.
+            Estimator::Exact | Estimator::Ade => 0,
             estimator => {
                 let sampled = config.proposal.num_sampled(config.num_proposals, estimator);
                 config.num_proposals - sampled

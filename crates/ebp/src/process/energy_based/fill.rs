@@ -14,7 +14,7 @@ use super::{Energy, EnergyBasedProcess};
 use crate::point::{Bounds, Clip, Langevin, Motion, PointBatch};
 use crate::process::task::count_locations;
 use crate::rng::Stream;
-use crate::sampler::{Followed, Places};
+use crate::sampler::{Followed, Places, Purpose};
 use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// How long and how far elements move.
@@ -138,7 +138,7 @@ impl EnergyBasedProcess {
         stream: Stream,
     ) -> Result<Vec<f32>> {
         let count = thetas.len() / self.config.latent_dim;
-        let (Some(ade), Energy::Element(energy)) = (&self.ade, &self.parts.energy) else {
+        let (Some(learned), Energy::Element(energy)) = (self.sampler(), &self.parts.energy) else {
             let mut values = vec![0.0; count * m * self.space.value_dim];
             stream.child(1).fill_uniform(0, 0, &mut values);
             let (low, high) = (self.space.low, self.space.high);
@@ -149,7 +149,7 @@ impl EnergyBasedProcess {
         };
         let mut tape = self.device.tape();
         tape.read(&self.parameters);
-        tape.read(&ade.parameters);
+        tape.read(&learned.parameters);
         let theta = tape.upload(thetas.to_vec(), (count, self.config.latent_dim))?;
         let parameters = energy.calibrated(&mut tape, false)?;
         let width = self.parts.num_features;
@@ -158,7 +158,8 @@ impl EnergyBasedProcess {
             offsets: Arc::new(SetOffsets::uniform(count, m)?),
         };
         let followed = Followed { energy, parameters, theta };
-        let draws = ade.sampler.draw(&mut tape, followed, &places, (1, false), stream.child(1))?;
+        let count = (1, Purpose::Use);
+        let draws = learned.sampler.draw(&mut tape, followed, &places, count, stream.child(1))?;
         tape.download(draws.values)
     }
 }

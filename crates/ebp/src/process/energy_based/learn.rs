@@ -9,17 +9,16 @@
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
 use super::batch::{Batch, BatchMaker, Plan};
-use super::{Ade, Energy, EnergyBasedProcess, PictureParts};
+use super::{EnergyBasedProcess, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
-use crate::energy::{ElementEnergy, element_rows};
+use crate::energy::{Energy, element_rows};
 use crate::nn::{Record, Step};
-use crate::partition::{Estimate, Game, Targets, WriteTargets, mean_of_means, noisy_loss};
+use crate::partition::{Estimate, Importance, Round, Targets, WriteTargets};
 use crate::posterior::Reading;
 use crate::process::task::check_tasks;
 use crate::process::{Learner, Preparation, Prepared, Preparer, Task};
-use crate::recipe::{Decay, Estimator};
 use crate::rng::Stream;
-use crate::sampler::Followed;
+use crate::sampler::mean_of_means;
 use crate::tape::{Array, Gaussian, Tape, Var};
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -49,8 +48,16 @@ impl EnergyBasedProcess {
         let mut tape = self.device.tape();
         tape.train(&self.parameters);
         let latents = self.latents(&mut tape, batch, step)?;
-        let sampler_loss = self.train_sampler(&tape, batch, latents.theta, step)?;
-        let estimate = self.estimate(&mut tape, batch, &latents, step)?;
+        let targets = self.targets(&mut tape, batch, &latents)?;
+        let round = Round {
+            energy: &self.parts.energy,
+            model: &self.parameters,
+            theta: latents.theta,
+            targets,
+            made: batch.made(),
+            step,
+        };
+        let estimate = self.partition.loss(&mut tape, &round)?;
 
         let (sets, _) = tape.shape(latents.theta);
         let per_set = tape.row_sums(latents.kl_terms)?;
@@ -60,16 +67,17 @@ impl EnergyBasedProcess {
         let kl = tape.affine(kl, self.kappa(step), 0.0)?;
         let mut loss = tape.add(estimate.loss, kl)?;
         if self.config.gradient_penalty > 0.0 {
-            let penalty = self.slope_penalty(&mut tape, batch, latents.theta, &estimate, step)?;
+            let penalty = self.slope_penalty(&mut tape, &round, &estimate)?;
             loss = tape.add(loss, penalty)?;
         }
         let unit_kl = tape.column_sums(latents.kl_terms)?;
-        let report = Report::new(&mut tape, loss, &estimate, unit_kl, sampler_loss)?;
+        let report = Report::new(&mut tape, loss, &estimate, unit_kl)?;
+        if estimate.waits {
+            return report.read(self, sets, ("waited", 1.0));
+        }
         let gradients = tape.backward(loss)?;
         let update = self.parameters.step(&gradients, self.learning_rate(step))?;
-        let mut record = report.read(self, sets)?;
-        record.push(("gradient_norm", update.gradient_norm));
-        Ok(record)
+        report.read(self, sets, ("gradient_norm", update.gradient_norm))
     }
 
     /// q(θ | all), its prior, and draws of both levels.
@@ -129,167 +137,29 @@ impl EnergyBasedProcess {
         Ok(targets)
     }
 
-    /// The estimator's part of the loss.
-    fn estimate(
-        &self,
-        tape: &mut Tape,
-        batch: &Batch,
-        latents: &Latents,
-        step: &Step,
-    ) -> Result<Estimate> {
-        let targets = self.targets(tape, batch, latents)?;
-        match &self.parts.energy {
-            Energy::Levels(levels) => {
-                let (Some(symbols), Some(features)) = (&batch.targets.symbols, targets.features)
-                else {
-                    return Err(Error::invalid("batch", "with symbols", "without"));
-                };
-                let rows = (features, latents.theta, &targets.offsets);
-                let masses = levels.log_mass(tape, rows, symbols)?;
-                let mean = mean_of_means(tape, masses, &targets.offsets)?;
-                let log_cells = levels.alphabet.log_cell() * levels.num_channels() as f64;
-                let loss = tape.affine(mean, -1.0, 0.0)?;
-                let nats = tape.affine(mean, -1.0, log_cells)?;
-                Ok(Estimate { loss, nats, figures: None, draws: None })
-            }
-            Energy::Element(energy) => {
-                let parameters = energy.calibrated(tape, true)?;
-                self.estimate_element(
-                    tape,
-                    (energy, &targets),
-                    batch,
-                    (latents.theta, parameters),
-                    step,
-                )
-            }
-        }
-    }
-
-    fn estimate_element(
-        &self,
-        tape: &mut Tape,
-        (energy, targets): (&ElementEnergy, &Targets),
-        batch: &Batch,
-        (theta, parameters): (Var, Var),
-        step: &Step,
-    ) -> Result<Estimate> {
-        let Some(candidates) = &batch.candidates else {
-            return Err(Error::invalid("batch", "with candidates for log Z", "without"));
-        };
-        if self.config.estimator == Estimator::Importance {
-            let draws = match &self.ade {
-                Some(ade) if self.importance.num_sampled() > 0 => {
-                    // Constants: what is drawn does not depend on what is learned in this step.
-                    tape.read(&ade.parameters);
-                    let followed = Followed {
-                        energy,
-                        parameters: tape.detach(parameters),
-                        theta: tape.detach(theta),
-                    };
-                    let stream = step.stream.child(2);
-                    Some(self.importance.draw(tape, &ade.sampler, followed, targets, stream)?)
-                }
-                _ => None,
-            };
-            let candidates = (candidates, draws.as_ref());
-            return self.importance.loss(tape, energy, targets, (theta, parameters), candidates);
-        }
-        // What the energy alone says, by the same candidates as importance sampling.
-        let constants = (tape.detach(theta), tape.detach(parameters));
-        let found = self.importance.loss(tape, energy, targets, constants, (candidates, None))?;
-        let (loss, draws) = match (&self.ade, &batch.noisy) {
-            (Some(ade), _) if self.config.estimator == Estimator::Ade => {
-                let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
-                let draws = ade.draw(&game, step.stream.child(2))?;
-                let (gap, draws) = Ade::gap(tape, energy, targets, (theta, parameters), &draws)?;
-                (gap, Some(draws))
-            }
-            (_, Some(noisy)) => {
-                let noises = &self.config.score_noises;
-                let vars = (theta, parameters);
-                (noisy_loss(tape, energy, targets, vars, noisy, noises)?, None)
-            }
-            _ => return Err(Error::invalid("batch", "that of this estimator", "another")),
-        };
-        Ok(Estimate { loss, draws, ..found })
-    }
-
-    fn game<'a>(
-        &'a self,
-        energy: &'a ElementEnergy,
-        theta: &Array,
-        shape: (usize, usize),
-        batch: &'a Batch,
-    ) -> Game<'a> {
-        Game {
-            energy,
-            model: &self.parameters,
-            theta: (theta.clone(), shape),
-            targets: &batch.targets,
-        }
-    }
-
-    /// Updates of the sampler against the energy as it is; its last loss on the device.
-    fn train_sampler(
-        &mut self,
-        tape: &Tape,
-        batch: &Batch,
-        theta: Var,
-        step: &Step,
-    ) -> Result<Option<Array>> {
-        let Some(mut ade) = self.ade.take() else { return Ok(None) };
-        let config = &self.config.sampler;
-        // The sampler must keep up with the energy to the end.
-        let rate = config.learning_rate
-            * decayed(self.config.decay, step, config.learning_rate_floor)
-            * step.learning_rate_factor;
-        let trained = match &self.parts.energy {
-            Energy::Element(energy) => {
-                let game = self.game(energy, tape.array(theta), tape.shape(theta), batch);
-                ade.train(&game, (config.updates_per_step, rate), step.stream)
-            }
-            Energy::Levels(_) => Ok(None),
-        };
-        self.ade = Some(ade);
-        trained
-    }
-
-    /// The weighted mean of ‖∇ₓf‖² where the sampler draws, or at the data.
+    /// The weight of E‖∇ₓf‖² where the sampler draws, or at the data.
     fn slope_penalty(
         &self,
         tape: &mut Tape,
-        batch: &Batch,
-        theta: Var,
+        round: &Round<'_>,
         estimate: &Estimate,
-        step: &Step,
     ) -> Result<Var> {
-        let Energy::Element(energy) = &self.parts.energy else {
-            let expected = "0 for exact sums, which need no slopes";
-            return Err(Error::invalid("gradient_penalty", expected, self.config.gradient_penalty));
-        };
+        let energy = round.element_energy()?;
         let parameters = energy.parameters(tape, false)?;
-        let targets = batch.targets.write(tape)?;
-        let (rows, offsets) = match estimate.draws {
-            Some((values, features)) => {
-                let rows = element_rows(tape, values, features)?;
-                let count = tape.shape(values).0 / tape.shape(theta).0;
-                let places = targets.places()?;
-                let per_anchor = tape.shape(values).0 / places.offsets.num_elements();
-                let sizes = (0..places.offsets.num_sets())
-                    .map(|set| places.offsets.size(set) * per_anchor)
-                    .collect::<Vec<_>>();
-                debug_assert!(count > 0);
-                (rows, std::sync::Arc::new(crate::SetOffsets::from_sizes(sizes)?))
-            }
-            None => (targets.elements, targets.offsets),
+        let (rows, offsets) = match &estimate.draws {
+            Some(draws) => (element_rows(tape, draws.values, draws.features)?, &draws.offsets),
+            None => (round.targets.elements, &round.targets.offsets),
         };
-        let points = energy.points(parameters, rows, theta, &offsets);
+        let points = energy.points(parameters, rows, round.theta, offsets);
         let score = tape.point_score(&points)?;
         let squares = tape.square(score)?;
-        let sum = tape.sum(squares)?;
-        let rows = tape.shape(score).0 as f64;
-        let weight = self.config.gradient_penalty * step.cosine() / self.config.temperature;
-        tape.affine(sum, weight / rows, 0.0)
+        let squares = tape.row_sums(squares)?;
+        let mean = match &estimate.draws {
+            Some(draws) => draws.expectation(tape, squares)?,
+            None => mean_of_means(tape, squares, offsets)?,
+        };
+        let weight = self.config.gradient_penalty * round.step.cosine() / self.config.temperature;
+        tape.affine(mean, weight, 0.0)
     }
 
     /// κ, growing from 0.
@@ -301,7 +171,7 @@ impl EnergyBasedProcess {
         let config = &self.config;
         config.learning_rate
             * grown(step, config.learning_rate_warm_up)
-            * decayed(config.decay, step, config.final_learning_rate)
+            * config.decay.left(step.progress(), config.final_learning_rate)
             * step.learning_rate_factor
     }
 
@@ -321,6 +191,7 @@ impl EnergyBasedProcess {
         let Energy::Element(energy) = &self.parts.energy else {
             return Err(Error::invalid("estimator", "other than exact", "exact"));
         };
+        let importance = Importance::new(&self.config, &self.space);
         let mut sums = [0.0; 4];
         let total = sets.num_sets();
         for first in (0..total).step_by(EVALUATED_AT_ONCE) {
@@ -345,7 +216,7 @@ impl EnergyBasedProcess {
             let Some(candidates) = &batch.candidates else { continue };
             let vars = (read.law.mean, parameters);
             let found =
-                self.importance.loss(&mut tape, energy, &targets, vars, (candidates, None))?;
+                importance.estimate(&mut tape, energy, &targets, vars, (candidates, None))?;
             let weight = count as f64 / total as f64;
             let mean = |numbers: &[f32]| {
                 numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / numbers.len().max(1) as f64
@@ -355,8 +226,8 @@ impl EnergyBasedProcess {
             sums[0] += weight * nats;
             sums[1] += weight * mean(&tape.download(kl)?);
             sums[2] += weight * (nats + share);
-            if let Some(figures) = found.figures {
-                sums[3] += weight * f64::from(tape.download(figures)?[0]);
+            if let Some((_, figures)) = found.figures.first() {
+                sums[3] += weight * f64::from(tape.download(*figures)?[0]);
             }
         }
         let names = ["nats", "kl", "elbo_nats", "effective_candidates"];
@@ -371,54 +242,35 @@ fn grown(step: &Step, warm_up: u64) -> f64 {
     ((step.number + 1) as f64 / warm_up.max(1) as f64).min(1.0)
 }
 
-/// What is left of a learning rate that falls to the share `end`.
-fn decayed(decay: Decay, step: &Step, end: f64) -> f64 {
-    let progress = (step.number as f64 / step.num_steps.max(1) as f64).min(1.0);
-    match decay {
-        Decay::Constant => 1.0,
-        Decay::Linear => end + (1.0 - end) * (1.0 - progress),
-        Decay::Cosine => end + (1.0 - end) * step.cosine(),
-    }
-}
-
 /// What is recorded of a step: one array, read at its end.
 struct Report {
     numbers: Array,
-    has_figures: bool,
-    has_sampler: bool,
+    figures: Vec<&'static str>,
     num_latents: usize,
 }
 
 impl Report {
-    fn new(
-        tape: &mut Tape,
-        loss: Var,
-        estimate: &Estimate,
-        unit_kl: Var,
-        sampler_loss: Option<Array>,
-    ) -> Result<Self> {
+    fn new(tape: &mut Tape, loss: Var, estimate: &Estimate, unit_kl: Var) -> Result<Self> {
         let mut parts = vec![loss, estimate.nats];
-        parts.extend(estimate.figures);
-        let has_sampler = sampler_loss.is_some();
-        if let Some(loss) = sampler_loss {
-            parts.push(tape.constant(loss, (1, 1))?);
-        }
+        parts.extend(estimate.figures.iter().map(|(_, figures)| *figures));
         parts.push(unit_kl);
         let all = tape.concat(&parts)?;
         Ok(Self {
             numbers: tape.array(all).clone(),
-            has_figures: estimate.figures.is_some(),
-            has_sampler,
+            figures: estimate.figures.iter().flat_map(|(names, _)| names.iter().copied()).collect(),
             num_latents: tape.shape(unit_kl).1,
         })
     }
 
-    fn read(self, process: &EnergyBasedProcess, sets: usize) -> Result<Record> {
+    fn read(
+        self,
+        process: &EnergyBasedProcess,
+        sets: usize,
+        last: (&'static str, f64),
+    ) -> Result<Record> {
         let numbers = process.device.download(&self.numbers)?;
         let (known, unit_kl) = numbers.split_at(numbers.len() - self.num_latents);
-        let mut known = known.iter().map(|&x| f64::from(x));
-        let mut next = || known.next().unwrap_or(f64::NAN);
-        let (loss, nats) = (next(), next());
+        let (loss, nats) = (f64::from(known[0]), f64::from(known[1]));
         let kl: f64 = unit_kl.iter().map(|&x| f64::from(x)).sum();
         let per_set = |kl: &&f32| **kl / sets as f32 > ACTIVE;
         let mut record = vec![
@@ -432,13 +284,8 @@ impl Report {
             let mass = nats / channels - levels.alphabet.log_cell();
             record.insert(1, ("bits", mass / std::f64::consts::LN_2));
         }
-        if self.has_figures {
-            record.extend([("effective_candidates", next()), ("near_share", next())]);
-            record.push(("largest_share", next()));
-        }
-        if self.has_sampler {
-            record.push(("sampler_loss", next()));
-        }
+        record.extend(self.figures.into_iter().zip(known[2..].iter().map(|&x| f64::from(x))));
+        record.push(last);
         Ok(record)
     }
 }

@@ -34,8 +34,8 @@ mod tempered;
 mod whole;
 
 use crate::Result;
-use crate::energy::{Canvas, CrossAttention, ElementEnergy, LevelsEnergy, Surroundings};
-use crate::partition::{Ade, Importance};
+use crate::energy::{Canvas, CrossAttention, ElementEnergy, Energy, LevelsEnergy, Surroundings};
+use crate::partition::{LearnedSampler, Partition, partition};
 use crate::posterior::{LocalPosterior, Posterior};
 use crate::recipe::{EnergyBasedConfig, Estimator, Space};
 use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, check_taken};
@@ -59,9 +59,7 @@ pub struct EnergyBasedProcess {
     device: Device,
     parts: Parts,
     parameters: ParameterSet,
-    importance: Importance,
-    /// The learned sampler, where there is one.
-    ade: Option<Ade>,
+    partition: Box<dyn Partition>,
 }
 
 /// Everything with parameters of the model. Clones share the handles, not the numbers.
@@ -71,13 +69,6 @@ struct Parts {
     energy: Energy,
     picture: Option<PictureParts>,
     num_features: usize,
-}
-
-/// How potentials are computed.
-#[derive(Clone, Debug)]
-enum Energy {
-    Element(ElementEnergy),
-    Levels(LevelsEnergy),
 }
 
 /// What targets of a picture see beside θ and their location.
@@ -159,14 +150,9 @@ impl EnergyBasedProcess {
             ..AdamConfig::default()
         };
         let parameters = ParameterSet::new(builder, device, adam, Some(config.average_decay))?;
-        let ade = if config.has_sampler() {
-            Some(Ade::new(&config, &space, parts.num_features, (seed, device))?)
-        } else {
-            None
-        };
-        let importance = Importance::new(&config, &space);
+        let partition = partition(&config, &space, parts.num_features, (seed, device))?;
         let device = device.clone();
-        Ok(Self { config, space, device, parts, parameters, importance, ade })
+        Ok(Self { config, space, device, parts, parameters, partition })
     }
 
     /// The settings.
@@ -182,6 +168,11 @@ impl EnergyBasedProcess {
     /// Where it computes.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The learned sampler, where there is one.
+    fn sampler(&self) -> Option<&LearnedSampler> {
+        self.partition.sampler()
     }
 
     /// How many numbers are trained, without the sampler's.
@@ -206,8 +197,8 @@ impl EnergyBasedProcess {
     /// [`Error::Device`](crate::Error::Device) if the device fails.
     pub fn state(&self) -> Result<Tensors> {
         let mut state = self.parameters.export()?;
-        if let Some(ade) = &self.ade {
-            state.extend(ade.parameters.export()?);
+        if let Some(sampler) = self.sampler() {
+            state.extend(sampler.parameters.export()?);
         }
         Ok(state)
     }
@@ -221,8 +212,8 @@ impl EnergyBasedProcess {
     pub fn restore(&mut self, state: &Tensors) -> Result<()> {
         let mut left = state.clone();
         self.parameters.import(&mut left)?;
-        if let Some(ade) = &mut self.ade {
-            ade.parameters.import(&mut left)?;
+        if let Some(sampler) = self.partition.sampler_mut() {
+            sampler.parameters.import(&mut left)?;
         }
         check_taken(&left)
     }

@@ -7,13 +7,13 @@ use super::points::PointStart;
 use super::{Energy, EnergyBasedProcess};
 use crate::point::{PointBatch, PointMlp};
 use crate::rng::Stream;
-use crate::sampler::{Followed, Places};
+use crate::sampler::{Followed, Places, Purpose};
 use crate::{Error, Result, SetOffsets};
 
 impl EnergyBasedProcess {
     /// Whether a sampler was trained beside the energy.
     pub fn has_sampler(&self) -> bool {
-        self.ade.is_some()
+        self.sampler().is_some()
     }
 
     /// `count` draws for each θ of `theta`, with log exp(u)/q; all weights are equal where they
@@ -26,7 +26,7 @@ impl EnergyBasedProcess {
         start: PointStart,
         stream: Stream,
     ) -> Result<Vec<Weighted>> {
-        let Some(ade) = &self.ade else {
+        let Some(learned) = self.sampler() else {
             return Err(Error::invalid("start", "the grid, as no sampler was trained", "sampler"));
         };
         if start != PointStart::Sampler && !self.config.sampler.has_densities() {
@@ -40,12 +40,13 @@ impl EnergyBasedProcess {
         let sets = theta.len() / k;
         let mut tape = self.device.tape();
         tape.read(&self.parameters);
-        tape.read(&ade.parameters);
+        tape.read(&learned.parameters);
         let codes = tape.upload(theta.to_vec(), (sets, k))?;
         let parameters = energy.calibrated(&mut tape, false)?;
         let followed = Followed { energy, parameters, theta: codes };
         let places = Places { features: None, offsets: Arc::new(SetOffsets::uniform(sets, 1)?) };
-        let draws = ade.sampler.draw(&mut tape, followed, &places, (count, false), stream)?;
+        let wanted = (count, Purpose::Use);
+        let draws = learned.sampler.draw(&mut tape, followed, &places, wanted, stream)?;
         let values = tape.download(draws.values)?;
         let log_densities = tape.download(draws.log_density)?;
         let batch = PointBatch { elements: &values, offsets: &draws.offsets, context: theta };

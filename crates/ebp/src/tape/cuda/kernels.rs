@@ -10,6 +10,7 @@ kernels! {
         include_str!("sums.cu"),
         include_str!("laws.cu"),
         include_str!("planar.cu"),
+        include_str!("mixture.cu"),
         include_str!("attention.cu"),
         include_str!("spectral_norm.cu"),
     ];
@@ -81,6 +82,7 @@ kernels! {
         f: &Buffer, symbols: &Buffer<u32>, mass: &Buffer, g: &Buffer, out: &Buffer, count: u64,
         size: u32,
     );
+    fn log_sum_exp(f: &Buffer, out: &Buffer, rows: u64, size: u32);
     fn softmax(f: &Buffer, out: &Buffer, rows: u64, size: u32);
     fn cell(
         gates: &Buffer, state: &Buffer, hidden: &Buffer, memory: &Buffer, count: u64, width: u32,
@@ -107,6 +109,38 @@ kernels! {
         layers: &Buffer, noise: &Buffer, of_values: Option<&Buffer>, of_density: Option<&Buffer>,
         kept: &Buffer, sums: &Buffer, gradient: &Buffer, rows: u64, draws: u32, dims: u32,
         num_layers: u32,
+    );
+
+    // mixture.cu
+    fn mixture_shares(written: &Buffer, log_pi: &Buffer, rows: u64, components: u32, dims: u32);
+    fn mixture_draws(
+        written: &Buffer, log_pi: &Buffer, noise: &Buffer, values: &Buffer, shares: &Buffer,
+        count: u64, dims: u32, each: u32, log_each: f32,
+    );
+    fn mixture_draws_backward(
+        written: &Buffer, log_pi: &Buffer, noise: &Buffer, of_values: Option<&Buffer>,
+        of_shares: Option<&Buffer>, gradient: &Buffer, count: u64, components: u32, dims: u32,
+        each: u32,
+    );
+    fn mixture_picks(
+        written: &Buffer, log_pi: &Buffer, uniforms: &Buffer, noise: &Buffer, values: &Buffer,
+        count: u64, per_row: u32, components: u32, dims: u32,
+    );
+    fn mixture_log_density(
+        written: &Buffer, log_pi: &Buffer, places: &Buffer, out: &Buffer, count: u64, per_row: u32,
+        components: u32, dims: u32, log_rest: f32, log_even: f32, low: f32, high: f32,
+        has_uniform: i32,
+    );
+    fn mixture_density_places(
+        written: &Buffer, log_pi: &Buffer, places: &Buffer, log_density: &Buffer, g: &Buffer,
+        out: &Buffer, count: u64, per_row: u32, components: u32, dims: u32, log_rest: f32,
+    );
+    fn mixture_density_components(
+        written: &Buffer, log_pi: &Buffer, places: &Buffer, log_density: &Buffer, g: &Buffer,
+        gradient: &Buffer, count: u64, per_row: u32, components: u32, dims: u32, log_rest: f32,
+    );
+    fn mixture_logits(
+        log_pi: &Buffer, gradient: &Buffer, rows: u64, components: u32, dims: u32,
     );
 
     // attention.cu

@@ -52,6 +52,15 @@ extern "C" __global__ void log_mass(const float *f, const u32 *symbols, float *o
     if ((threadIdx.x & 31) == 0) out[row] = (f[row * size + symbols[row]] - largest) - logf(sum);
 }
 
+// log Σ exp f of every row, a warp per row.
+extern "C" __global__ void log_sum_exp(const float *f, float *out, u64 rows, u32 size) {
+    u64 row = warp_row();
+    if (row >= rows) return;
+    float largest, sum;
+    log_sum(f + row * size, size, largest, sum);
+    if ((threadIdx.x & 31) == 0) out[row] = largest + logf(sum);
+}
+
 // ∂L/∂f = g (1[k = x] − p(k)), with log Z = f_x − log p(x)
 extern "C" __global__ void log_mass_backward(const float *f, const u32 *symbols, const float *mass, const float *g,
                                              float *out, u64 count, u32 size) {

@@ -71,6 +71,17 @@ pub(in super::super) fn softmax(
     Ok(out.into())
 }
 
+pub(in super::super) fn log_sum_exp(
+    gpu: &Gpu,
+    potentials: &Buffer,
+    (rows, size): Shape,
+) -> Result<Array> {
+    let gpu = open(gpu)?;
+    let out = gpu.buffer::<f32>(rows)?;
+    gpu.kernels().log_sum_exp(&gpu, warps(rows), potentials, &out, rows as u64, size as u32)?;
+    Ok(out.into())
+}
+
 pub(in super::super) fn log_mass(
     gpu: &Gpu,
     potentials: &Buffer,

@@ -6,6 +6,7 @@
 //! sums      over rows, columns, sets and everything; batch normalisation
 //! laws      Gaussians, alphabets, memory cells, weights of candidates
 //! layers    planar flows, spectral norms, attention
+//! mixture   mixtures of Gaussians
 //! points    the primitive: values, pools, partitions, likelihood, dynamics
 //! adam      the optimiser
 //! ```
@@ -23,6 +24,7 @@ mod entries;
 mod kernels;
 mod laws;
 mod layers;
+mod mixture;
 mod points;
 mod store;
 mod sums;
@@ -34,10 +36,14 @@ pub(super) use self::entries::{
 };
 pub(super) use self::laws::{
     cell, cell_backward, draw, draw_backward, kl, kl_backward, log_mass, log_mass_backward,
-    normals, softmax, weight_figures,
+    log_sum_exp, normals, softmax, weight_figures,
 };
 pub(super) use self::layers::{
     attention, attention_backward, planar, planar_backward, spectral_norm, spectral_norm_backward,
+};
+pub(super) use self::mixture::{
+    mixture_draws, mixture_draws_backward, mixture_log_density, mixture_log_density_backward,
+    mixture_picks,
 };
 pub(super) use self::points::{
     Given, Maxima, langevin, langevin_backward, leapfrog, leapfrog_backward, likelihood,

@@ -1,0 +1,28 @@
+//! Maximum likelihood with log Z as a sum over a finite alphabet (`energy::levels`): no estimate.
+
+use super::{Estimate, Partition, Round};
+use crate::energy::Energy;
+use crate::sampler::mean_of_means;
+use crate::tape::Tape;
+use crate::{Error, Result};
+
+#[derive(Debug)]
+pub(super) struct Exact;
+
+impl Partition for Exact {
+    fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
+        let (Energy::Levels(levels), Some(symbols), Some(features)) =
+            (round.energy, round.made.symbols, round.targets.features)
+        else {
+            return Err(Error::invalid("batch", "with symbols", "without"));
+        };
+        let offsets = &round.targets.offsets;
+        let masses = levels.log_mass(tape, (features, round.theta, offsets), symbols)?;
+        let mean = mean_of_means(tape, masses, offsets)?;
+        // Densities are masses over the widths of their cells.
+        let log_cells = levels.alphabet.log_cell() * levels.num_channels() as f64;
+        let loss = tape.affine(mean, -1.0, 0.0)?;
+        let nats = tape.affine(mean, -1.0, log_cells)?;
+        Ok(Estimate { loss, ..Estimate::of_nats(nats) })
+    }
+}

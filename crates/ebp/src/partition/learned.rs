@@ -1,0 +1,160 @@
+//! A sampler q(x | t, θ) with the optimiser that lets it follow the energy:
+//!
+//! ```text
+//! min over q:   E_q[ L(x̃ | t, θ) − u(x̃, t; θ) ]  ≥  −log Z(t; θ)
+//! ```
+//!
+//! with equality where q is the energy's law (`sampler` for L). Energy and θ are constants here.
+
+use std::fmt::Debug;
+
+use super::Targets;
+use crate::Result;
+use crate::energy::{ElementEnergy, base_measure, element_rows};
+use crate::nn::Step;
+use crate::recipe::{Decay, EnergyBasedConfig, SamplerConfig, Space};
+use crate::rng::Stream;
+use crate::sampler::{Draws, Followed, Purpose, Sampler};
+use crate::tape::{AdamConfig, Array, Device, ParameterBuilder, ParameterSet, Tape, Var};
+
+/// A sampler, its parameters and how they are trained.
+#[derive(Debug)]
+pub(crate) struct LearnedSampler {
+    pub(crate) sampler: Sampler,
+    pub(crate) parameters: ParameterSet,
+    config: SamplerConfig,
+    decay: Decay,
+    base_std_dev: Option<f32>,
+}
+
+/// What the sampler's steps and the energy's have in common: constants of one step.
+#[derive(Debug)]
+pub(super) struct Game<'a> {
+    pub(super) energy: &'a ElementEnergy,
+    pub(super) model: &'a ParameterSet,
+    /// θ, `[sets, k]`.
+    pub(super) theta: (Array, (usize, usize)),
+    pub(super) targets: &'a dyn WriteTargets,
+}
+
+/// Targets that can be written on any tape.
+pub(crate) trait WriteTargets: Debug {
+    fn write(&self, tape: &mut Tape) -> Result<Targets>;
+}
+
+impl Game<'_> {
+    /// A tape with the energy as a constant: its parameters of f/τ, θ and the targets.
+    fn begin<'b>(&'b self, tape: &mut Tape) -> Result<(Followed<'b>, Targets)> {
+        tape.read(self.model);
+        let (theta, shape) = &self.theta;
+        let theta = tape.constant(theta.clone(), *shape)?;
+        let parameters = self.energy.calibrated(tape, false)?;
+        let targets = self.targets.write(tape)?;
+        Ok((Followed { energy: self.energy, parameters, theta }, targets))
+    }
+}
+
+impl LearnedSampler {
+    pub(super) fn new(
+        config: &EnergyBasedConfig,
+        space: &Space,
+        num_features: usize,
+        (seed, device): (u64, &Device),
+    ) -> Result<Self> {
+        let mut builder = ParameterBuilder::new(seed);
+        let sampler = Sampler::new(config, space, num_features, &mut builder.group("sampler"))?;
+        let adam = AdamConfig {
+            beta1: config.sampler.beta1,
+            max_gradient_norm: Some(config.max_gradient_norm),
+            ..AdamConfig::default()
+        };
+        Ok(Self {
+            sampler,
+            parameters: ParameterSet::new(builder, device, adam, None)?,
+            config: config.sampler.clone(),
+            decay: config.decay,
+            base_std_dev: config.base(),
+        })
+    }
+
+    /// The step's updates; the last loss, `[1]` on the device.
+    pub(super) fn train(&mut self, game: &Game<'_>, step: &Step) -> Result<Array> {
+        // The sampler must keep up with the energy to the end.
+        let rate = self.config.learning_rate
+            * self.decay.left(step.progress(), self.config.learning_rate_floor)
+            * step.learning_rate_factor;
+        let mut last = game.model.device().zeros(1)?;
+        for round in 0..self.config.updates_per_step {
+            let mut tape = game.model.device().tape();
+            tape.train(&self.parameters);
+            let (followed, targets) = game.begin(&mut tape)?;
+            let draws =
+                self.at(&mut tape, followed, &targets, step.stream.child(100 + round as u64))?;
+            let u = self.log_potentials(&mut tape, followed, &draws)?;
+            let gap = tape.subtract(draws.log_density, u)?;
+            let loss = draws.expectation(&mut tape, gap)?;
+            last = tape.array(loss).clone();
+            let gradients = tape.backward(loss)?;
+            self.parameters.step(&gradients, rate)?;
+        }
+        Ok(last)
+    }
+
+    fn at(
+        &self,
+        tape: &mut Tape,
+        followed: Followed<'_>,
+        targets: &Targets,
+        stream: Stream,
+    ) -> Result<Draws> {
+        let count = (self.config.num_draws, Purpose::Training);
+        self.sampler.draw(tape, followed, &targets.places()?, count, stream)
+    }
+
+    /// u of draws, `[draws, 1]`.
+    fn log_potentials(
+        &self,
+        tape: &mut Tape,
+        followed: Followed<'_>,
+        draws: &Draws,
+    ) -> Result<Var> {
+        let rows = element_rows(tape, draws.values, draws.features)?;
+        let points =
+            followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets);
+        let f = tape.point_values(&points)?;
+        match self.base_std_dev {
+            Some(std_dev) => {
+                let base = base_measure(tape, draws.values, std_dev)?;
+                tape.add(f, base)
+            }
+            None => Ok(f),
+        }
+    }
+
+    /// Draws for training at the targets' places, as constants of another tape.
+    pub(super) fn draw(
+        &self,
+        tape: &mut Tape,
+        game: &Game<'_>,
+        features: Option<Var>,
+        stream: Stream,
+    ) -> Result<Draws> {
+        let mut own = game.model.device().tape();
+        own.read(&self.parameters);
+        let (followed, targets) = game.begin(&mut own)?;
+        let draws = self.at(&mut own, followed, &targets, stream)?;
+        let mut copy = |var: Var| tape.constant(own.array(var).clone(), own.shape(var));
+        let (values, log_density) = (copy(draws.values)?, copy(draws.log_density)?);
+        let log_shares = draws.log_shares.map(&mut copy).transpose()?;
+        let features = match features {
+            Some(features) => {
+                let anchors = tape.shape(features).0;
+                let choice = crate::tape::Choice::repeated(anchors, draws.count)?;
+                Some(tape.gather(features, &std::sync::Arc::new(choice))?)
+            }
+            None => None,
+        };
+        let (count, offsets) = (draws.count, draws.offsets);
+        Ok(Draws { values, log_density, log_shares, count, features, offsets })
+    }
+}
