@@ -156,6 +156,7 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
         sampler: SamplerConfig {
             num_layers: 4,
             hyper_widths: vec![16],
+            num_components: if data == Data::Cloud { 24 } else { 8 },
             num_dynamics_steps: 2,
             num_draws: if data == Data::Cloud { 48 } else { 8 },
             updates_per_step: 3,

@@ -195,13 +195,24 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
     };
     let block = |dynamics| {
         let mut config = ade(dynamics);
+        config.sampler = config.sampler.as_published();
         // Blocks that do not divide the targets.
         (config.sampler.kind, config.sampler.block_elements) = (SamplerKind::Block, 4);
         config.sampler.block_widths = vec![8, 8];
         config.sampler.block_state = 6;
         config
     };
+    let flow = |dynamics| {
+        let mut config = ade(dynamics);
+        config.sampler = SamplerConfig { kind: SamplerKind::Flow, ..config.sampler.as_published() };
+        config
+    };
+    let mut waiting = ade(Dynamics::None);
+    waiting.sampler.wait_below = 1.0;
     let configs = [
+        waiting,
+        flow(Dynamics::None),
+        flow(Dynamics::Langevin),
         EnergyBasedConfig { mode: TrainingMode::FullSet, ..base.clone() },
         EnergyBasedConfig { spectral_norm: true, temperature: 0.1, ..base.clone() },
         EnergyBasedConfig { gradient_penalty: 1e-3, ..ade(Dynamics::None) },
@@ -318,7 +329,8 @@ fn values_of_two_dimensions_are_normalised_within_the_stated_error() {
 /// mean of the same law, θ included; from a learned sampler's draws and from noise.
 #[test]
 fn steps_with_known_elements_fixed_follow_the_law_given_them() {
-    let kinds = [None, Some(SamplerKind::Flow), Some(SamplerKind::Block)];
+    let kinds =
+        [None, Some(SamplerKind::Mixture), Some(SamplerKind::Flow), Some(SamplerKind::Block)];
     for kind in kinds {
         let mut config = EnergyBasedConfig {
             energy_widths: vec![16],
@@ -328,7 +340,8 @@ fn steps_with_known_elements_fixed_follow_the_law_given_them() {
         };
         if let Some(kind) = kind {
             config.estimator = Estimator::Ade;
-            config.sampler = SamplerConfig { kind, ..small_sampler(Dynamics::None) };
+            let published = small_sampler(Dynamics::None).as_published();
+            config.sampler = SamplerConfig { kind, ..published };
         }
         let process = process_on(config, Space::regression(1, 1, (-1.0, 1.0)));
         let context = IndexedSet::new(1, 1, vec![-0.5, 0.1, 0.9], vec![0.5, -0.5, 0.2]).unwrap();

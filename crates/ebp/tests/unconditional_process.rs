@@ -9,8 +9,8 @@ use ebp::process::{
     DenoiseSettings, DrawSettings, EnergyBasedProcess, LatentCodes, PointMethod, PointStart,
 };
 use ebp::recipe::{
-    Dynamics, EnergyBasedConfig, Estimator, NoiseSchedule, PerturbationConfig, ProposalConfig,
-    SamplerConfig, SamplerKind, Space,
+    Dynamics, EnergyBasedConfig, Estimator, NegativePhase, NoiseSchedule, PerturbationConfig,
+    ProposalConfig, SamplerConfig, SamplerKind, Space,
 };
 use ebp::rng::Stream;
 use ebp::tape::Device;
@@ -255,10 +255,10 @@ fn corrected_draws_of_the_sampler_have_the_law_of_the_density() {
     let process = process(EnergyBasedConfig {
         proposal: ProposalConfig { sampler_share: 0.25, ..ProposalConfig::points() },
         sampler: SamplerConfig {
-            dynamics: Dynamics::None,
+            kind: SamplerKind::Flow,
             num_layers: 2,
             hyper_widths: vec![8],
-            ..SamplerConfig::points()
+            ..SamplerConfig::points().as_published()
         },
         // So smooth that an untrained flow covers it.
         input_scale: 1.0,
@@ -330,6 +330,7 @@ fn every_estimator_learns() {
         block_elements: 32,
         block_widths: vec![8, 16],
         block_state: 8,
+        num_components: 32,
         num_dynamics_steps: 3,
         num_draws: 64,
         // Few steps: the sampler must keep up from the start.
@@ -339,7 +340,12 @@ fn every_estimator_learns() {
     };
     let with = |estimator, kind, dynamics, noise_schedule| EnergyBasedConfig {
         estimator,
-        sampler: SamplerConfig { kind, dynamics, noise_schedule, ..sampler.clone() },
+        sampler: SamplerConfig { kind, dynamics, noise_schedule, ..sampler.clone().as_published() },
+        ..small()
+    };
+    let mixture = |negative_phase, dynamics| EnergyBasedConfig {
+        estimator: Estimator::Ade,
+        sampler: SamplerConfig { negative_phase, dynamics, ..sampler.clone() },
         ..small()
     };
     let (flow, block) = (SamplerKind::Flow, SamplerKind::Block);
@@ -355,6 +361,9 @@ fn every_estimator_learns() {
             1.0,
         ),
         (with(Estimator::ScoreMatching, flow, Dynamics::None, constant), 0.2),
+        (mixture(NegativePhase::Weighted, Dynamics::None), 0.5),
+        (mixture(NegativePhase::Weighted, Dynamics::Langevin), 0.5),
+        (mixture(NegativePhase::Plain, Dynamics::None), 0.1),
         (with(Estimator::Ade, flow, Dynamics::Langevin, constant), 0.1),
         (with(Estimator::Ade, flow, Dynamics::Langevin, annealed), 0.1),
         (with(Estimator::Ade, flow, Dynamics::Hamiltonian, constant), 0.1),
@@ -449,6 +458,7 @@ fn a_restored_process_goes_on_bit_for_bit() {
         let config = EnergyBasedConfig {
             estimator,
             sampler: SamplerConfig {
+                num_components: 16,
                 num_dynamics_steps: 2,
                 num_draws: 32,
                 ..SamplerConfig::points()

@@ -52,33 +52,51 @@ pub struct AblationRow {
     pub reconstruction_cd: f64,
 }
 
-const ADE: [&str; 3] = ["model.estimator=ade", "model.beta1=0.0", "model.sampler.beta1=0.0"];
-const BLOCK: [&str; 2] = ["model.sampler.kind=block", "model.sampler.noise_schedule=constant"];
+const ADE: &str = "model.estimator=ade";
+/// Draws as the paper uses them.
+const PUBLISHED: [&str; 5] = [
+    "model.beta1=0.0",
+    "model.sampler.beta1=0.0",
+    "model.sampler.negative_phase=plain",
+    "model.sampler.uniform_share=0",
+    "model.sampler.reverse_kernel=random-walk",
+];
+const LANGEVIN: &str = "model.sampler.dynamics=langevin";
 const LITERAL_KL: [&str; 2] = ["model.kl_weight=1e5", "model.kl_warm_up=1"];
 /// Clouds of a row of the picture.
 const SHOWN: usize = 6;
 
 /// Names of the variants, and what each changes.
 pub fn variants() -> Vec<(&'static str, Vec<&'static str>)> {
-    let ade = |further: &[&'static str]| -> Vec<&'static str> { [&ADE[..], further].concat() };
+    let ade = |further: &[&'static str]| -> Vec<&'static str> { [&[ADE], further].concat() };
+    let published = |further: &[&'static str]| ade(&[&PUBLISHED[..], further].concat());
+    let (flow, block) = ("model.sampler.kind=flow", "model.sampler.kind=block");
     let annealed = "model.sampler.noise_schedule=annealed";
-    let sampler = ["model.proposal.sampler_share=0.25", "model.sampler.dynamics=none"];
     let hamiltonian = [
+        flow,
         "model.sampler.dynamics=hamiltonian",
         "model.sampler.num_dynamics_steps=5",
         "model.sampler.step_size=0.02",
     ];
     vec![
         ("importance", vec![]),
-        ("importance-sampler", sampler.to_vec()),
+        ("importance-sampler", vec!["model.proposal.sampler_share=0.25"]),
         ("score-matching", vec!["model.estimator=score-matching"]),
-        ("ade-flow", ade(&[])),
-        ("ade-flow-annealed", ade(&[annealed])),
-        ("ade-flow-hamiltonian", ade(&hamiltonian)),
-        ("ade-block", ade(&BLOCK)),
-        ("ade-block-annealed", ade(&["model.sampler.kind=block", annealed])),
+        ("ade", ade(&[])),
+        (
+            "ade-plain",
+            ade(&["model.sampler.negative_phase=plain", "model.sampler.uniform_share=0"]),
+        ),
+        ("ade-flow", ade(&[flow, "model.sampler.uniform_share=0"])),
+        ("ade-langevin", ade(&[LANGEVIN])),
+        ("ade-langevin-walk", ade(&[LANGEVIN, "model.sampler.reverse_kernel=random-walk"])),
+        ("published-flow", published(&[flow, LANGEVIN])),
+        ("published-flow-annealed", published(&[flow, LANGEVIN, annealed])),
+        ("published-flow-hamiltonian", published(&hamiltonian)),
+        ("published-block", published(&[block, LANGEVIN])),
+        ("published-block-annealed", published(&[block, LANGEVIN, annealed])),
         ("kl-literal", LITERAL_KL.to_vec()),
-        ("ade-block-literal", ade(&[&BLOCK[..], &LITERAL_KL].concat())),
+        ("published-block-literal", published(&[&[block, LANGEVIN][..], &LITERAL_KL].concat())),
     ]
 }
 

@@ -29,8 +29,8 @@ use crate::{IndexedSet, Result};
 
 pub use energy_based::{
     Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
-    EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PointMethod, PointStart,
-    PointsPredictive, PredictionRule, Rendered, Rendering, SetScore,
+    EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PartitionBounds, PointMethod,
+    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};

@@ -163,6 +163,18 @@ impl SamplerConfig {
         }
     }
 
+    /// The same with draws as the paper uses them: nothing uniform, no weights, and a random walk as the
+    /// way back of Langevin steps. A flow or a block is used like this.
+    #[must_use]
+    pub fn as_published(self) -> Self {
+        Self {
+            uniform_share: 0.0,
+            negative_phase: NegativePhase::Plain,
+            reverse_kernel: ReverseKernel::RandomWalk,
+            ..self
+        }
+    }
+
     /// s.
     pub(crate) fn noise(&self) -> f64 {
         if self.noise > 0.0 { self.noise } else { self.step_size.sqrt() }

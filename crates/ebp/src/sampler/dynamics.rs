@@ -129,7 +129,11 @@ impl DynamicsLayers {
         let step_sizes = tape.exp(log_step_sizes)?;
         if let Some(log_noises) = &self.log_noises {
             let log_noises = tape.parameter(log_noises)?;
-            return self.reversible(tape, followed, draws, (step_sizes, log_noises), stream);
+            let settings = (step_sizes, log_noises);
+            let steps = 0..self.num_steps;
+            let (values, gained) = self.hops(tape, followed, &draws, settings, steps, stream)?;
+            let log_density = tape.add(draws.log_density, gained)?;
+            return Ok(Draws { values, log_density, ..draws });
         }
         if self.kind == Dynamics::Langevin {
             return self.langevin(tape, followed, draws, step_sizes, stream);
@@ -166,23 +170,45 @@ impl DynamicsLayers {
         Ok(Draws { values: run.values, log_density, ..draws })
     }
 
-    /// Langevin steps whose way back is a Langevin step.
-    fn reversible(
+    /// Walks back from values that follow the law of the energy, where the way back is a Langevin step:
+    /// where their first draws would have been, and what the steps add to L.
+    pub(super) fn walk_back(
         &self,
         tape: &mut Tape,
         followed: Followed<'_>,
-        draws: Draws,
-        (step_sizes, log_noises): (Var, Var),
+        ends: &Draws,
         stream: Stream,
-    ) -> Result<Draws> {
+    ) -> Result<Option<(Var, Var)>> {
+        let Some(log_noises) = &self.log_noises else { return Ok(None) };
+        let log_noises = tape.parameter(log_noises)?;
+        let step_sizes = tape.parameter(&self.log_step_sizes)?;
+        let step_sizes = tape.exp(step_sizes)?;
+        let steps = (0..self.num_steps).rev();
+        let (values, lost) =
+            self.hops(tape, followed, ends, (step_sizes, log_noises), steps, stream)?;
+        Ok(Some((values, tape.affine(lost, -1.0, 0.0)?)))
+    }
+
+    /// Langevin steps in some order, and what the kernel of each gains over that of the way back, summed:
+    /// where they end, and ½ Σ (‖x − x′ − (η/2) g(x′)‖²/s² − ‖ξ‖²).
+    fn hops(
+        &self,
+        tape: &mut Tape,
+        followed: Followed<'_>,
+        draws: &Draws,
+        (step_sizes, log_noises): (Var, Var),
+        steps: impl Iterator<Item = usize>,
+        stream: Stream,
+    ) -> Result<(Var, Var)> {
         let shape = tape.shape(draws.values);
         let halves = tape.affine(step_sizes, 0.5, 0.0)?;
         let noises = tape.exp(log_noises)?;
         let precisions = tape.affine(log_noises, -2.0, 0.0)?;
         let precisions = tape.exp(precisions)?;
-        let (mut values, mut log_density) = (draws.values, draws.log_density);
-        let mut slope = self.slope(tape, followed, &draws, values)?;
-        for number in 0..self.num_steps {
+        let mut values = draws.values;
+        let mut slope = self.slope(tape, followed, draws, values)?;
+        let mut total: Option<Var> = None;
+        for number in steps {
             let half = tape.columns(halves, number, 1)?;
             let noise = tape.columns(noises, number, 1)?;
             let precision = tape.columns(precisions, number, 1)?;
@@ -192,7 +218,7 @@ impl DynamicsLayers {
             let kick = tape.multiply(xi, noise)?;
             let moved = tape.add(drift, kick)?;
             values = tape.add(values, moved)?;
-            slope = self.slope(tape, followed, &draws, values)?;
+            slope = self.slope(tape, followed, draws, values)?;
             // x − x′ − (η/2) g(x′), turned around
             let drift = tape.multiply(slope, half)?;
             let back = tape.add(moved, drift)?;
@@ -203,9 +229,13 @@ impl DynamicsLayers {
             let forth = tape.row_sums(squares)?;
             let gained = tape.subtract(back, forth)?;
             let gained = tape.affine(gained, 0.5, 0.0)?;
-            log_density = tape.add(log_density, gained)?;
+            total = Some(match total {
+                Some(sum) => tape.add(sum, gained)?,
+                None => gained,
+            });
         }
-        Ok(Draws { values, log_density, ..draws })
+        let nothing = crate::Error::invalid("num_dynamics_steps", "at least 1", 0);
+        Ok((values, total.ok_or(nothing)?))
     }
 
     /// clip(∇ₓu).
@@ -277,4 +307,88 @@ fn kinetic(tape: &mut Tape, momentum: Var) -> Result<Var> {
 fn points(tape: &mut Tape, followed: Followed<'_>, draws: &Draws, values: Var) -> Result<Points> {
     let rows = element_rows(tape, values, draws.features)?;
     Ok(followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::SetOffsets;
+    use crate::energy::ElementEnergy;
+    use crate::recipe::EnergyBasedConfig;
+    use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet};
+
+    const COUNT: usize = 20_000;
+
+    /// E[L − u] + log Z in nats, and the effective share of weights exp(u − L), of 20 Langevin steps from
+    /// a perfect first guess: draws of the law N(0, σ² I) itself, in three dimensions.
+    fn slack(std_dev: f32, reverse_kernel: ReverseKernel) -> (f64, f64) {
+        let config = SamplerConfig {
+            dynamics: Dynamics::Langevin,
+            num_dynamics_steps: 20,
+            step_size: 1e-3,
+            noise: 1e-3_f64.sqrt(),
+            clip: 1e6,
+            reverse_kernel,
+            ..SamplerConfig::points()
+        };
+        let mut builder = ParameterBuilder::new(1);
+        let model = EnergyBasedConfig {
+            latent_dim: 1,
+            energy_widths: vec![4],
+            ..EnergyBasedConfig::points()
+        };
+        let mut group = builder.group("energy");
+        let energy = ElementEnergy::new(&model, (3, 0), &mut group).unwrap();
+        let dynamics = DynamicsLayers::new(&config, 3, Some(std_dev), &mut builder.group("steps"));
+        let dynamics = dynamics.unwrap().unwrap();
+        let device = Device::default();
+        let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
+        let mut tape = device.tape();
+        tape.read(&set);
+        // f = 0: the base measure is the law.
+        let parameters = energy.calibrated(&mut tape, false).unwrap();
+        let parameters = tape.affine(parameters, 0.0, 0.0).unwrap();
+        let theta = tape.upload(vec![0.0], (1, 1)).unwrap();
+        let followed = Followed { energy: &energy, parameters, theta };
+        let stream = Stream::new(2, "slack");
+        let noise = tape.normals((COUNT, 3), stream.child(0)).unwrap();
+        let values = tape.affine(noise, f64::from(std_dev), 0.0).unwrap();
+        let log_z = 1.5 * (std::f64::consts::TAU * f64::from(std_dev).powi(2)).ln();
+        let density = kinetic(&mut tape, noise).unwrap();
+        let draws = Draws {
+            values,
+            log_density: tape.affine(density, -1.0, -log_z).unwrap(),
+            log_shares: None,
+            count: COUNT,
+            features: None,
+            offsets: Arc::new(SetOffsets::uniform(1, COUNT).unwrap()),
+        };
+        let moved = dynamics.run(&mut tape, followed, draws, stream.child(1)).unwrap();
+        let base = crate::energy::base_measure(&mut tape, moved.values, std_dev).unwrap();
+        let u = tape.download(base).unwrap();
+        let densities = tape.download(moved.log_density).unwrap();
+        let gaps = u.iter().zip(&densities).map(|(u, l)| f64::from(u - l) - log_z);
+        let weights: Vec<f64> = gaps.clone().map(f64::exp).collect();
+        let (sum, squares) =
+            (weights.iter().sum::<f64>(), weights.iter().map(|w| w * w).sum::<f64>());
+        (-gaps.sum::<f64>() / COUNT as f64, sum * sum / squares / COUNT as f64)
+    }
+
+    /// The random walk wastes the drift, the Langevin kernel hardly anything. Expected numbers are those
+    /// of the same experiment in NumPy with 200,000 draws; a standard error here is below 0.03 nats.
+    #[test]
+    fn the_langevin_kernel_leaves_less_slack_than_a_random_walk() {
+        for (std_dev, walk, langevin) in
+            [(0.1, (0.80, 0.036), (0.001, 0.998)), (0.05, (3.4, 0.0), (0.017, 0.97))]
+        {
+            let (lost, share) = slack(std_dev, ReverseKernel::RandomWalk);
+            assert!((lost - walk.0).abs() < 0.1, "walk, {std_dev}: {lost} nats");
+            assert!((share - walk.1).abs() < 0.02, "walk, {std_dev}: share {share}");
+            let (lost, share) = slack(std_dev, ReverseKernel::Langevin);
+            assert!((lost - langevin.0).abs() < 0.01, "Langevin, {std_dev}: {lost} nats");
+            assert!((share - langevin.1).abs() < 0.02, "Langevin, {std_dev}: share {share}");
+        }
+    }
 }

@@ -180,19 +180,8 @@ impl Sampler {
         // x = centre + unit · y,  log q(x) = log q(y) − d log unit
         let values = tape.affine(drawn.values, self.unit, self.centre)?;
         let log_density = tape.affine(drawn.log_density, 1.0, -self.log_unit())?;
-        let anchors = places.offsets.num_elements();
-        let count = tape.shape(values).0 / anchors;
-        let features = match places.features {
-            Some(features) => {
-                let repeated = Arc::new(Choice::repeated(anchors, count)?);
-                Some(tape.gather(features, &repeated)?)
-            }
-            None => None,
-        };
-        let sizes = (0..places.offsets.num_sets()).map(|set| places.offsets.size(set) * count);
-        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
-        let log_shares = drawn.log_shares;
-        let draws = Draws { values, log_density, log_shares, count, features, offsets };
+        let count = tape.shape(values).0 / places.offsets.num_elements();
+        let draws = Self::spread(tape, places, (values, log_density, drawn.log_shares, count))?;
         match &self.dynamics {
             Some(dynamics) => dynamics.run(tape, followed, draws, stream.child(1)),
             None => Ok(draws),
@@ -204,20 +193,52 @@ impl Sampler {
         self.dims as f64 * self.unit.ln()
     }
 
-    /// The generator's log density at values `[anchors · count, d_x]`, where it is known: a mixture
-    /// without dynamics.
-    pub(crate) fn log_density(
+    /// L of values `[anchors · count, d_x]` that follow the energy's law, where it is known anywhere: the
+    /// density of a mixture, after a walk back through Langevin steps if there are any. E[u − L] over
+    /// such values is at least log Z, as it is at most log Z over the sampler's own draws.
+    pub(crate) fn reach(
         &self,
         tape: &mut Tape,
-        theta: Var,
+        followed: Followed<'_>,
         places: &Places,
         values: Var,
+        stream: Stream,
     ) -> Result<Option<Var>> {
-        let (Generator::Mixture(mixture), None) = (&self.generator, &self.dynamics) else {
-            return Ok(None);
+        let Generator::Mixture(mixture) = &self.generator else { return Ok(None) };
+        let rows = tape.shape(values).0;
+        let count = rows / places.offsets.num_elements();
+        let zeros = tape.device().zeros(rows)?;
+        let zeros = tape.constant(zeros, (rows, 1))?;
+        let (mut first, mut gained) = (values, zeros);
+        if let Some(dynamics) = &self.dynamics {
+            let ends = Self::spread(tape, places, (values, zeros, None, count))?;
+            match dynamics.walk_back(tape, followed, &ends, stream)? {
+                Some(found) => (first, gained) = found,
+                None => return Ok(None),
+            }
+        }
+        let own = tape.affine(first, 1.0 / self.unit, -self.centre / self.unit)?;
+        let found = mixture.log_density(tape, followed.theta, places, own)?;
+        let found = tape.affine(found, 1.0, -self.log_unit())?;
+        tape.add(found, gained).map(Some)
+    }
+
+    /// Draws with the locations of their anchors.
+    fn spread(
+        tape: &mut Tape,
+        places: &Places,
+        (values, log_density, log_shares, count): (Var, Var, Option<Var>, usize),
+    ) -> Result<Draws> {
+        let anchors = places.offsets.num_elements();
+        let features = match places.features {
+            Some(features) => {
+                let repeated = Arc::new(Choice::repeated(anchors, count)?);
+                Some(tape.gather(features, &repeated)?)
+            }
+            None => None,
         };
-        let own = tape.affine(values, 1.0 / self.unit, -self.centre / self.unit)?;
-        let found = mixture.log_density(tape, theta, places, own)?;
-        tape.affine(found, 1.0, -self.log_unit()).map(Some)
+        let sizes = (0..places.offsets.num_sets()).map(|set| places.offsets.size(set) * count);
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        Ok(Draws { values, log_density, log_shares, count, features, offsets })
     }
 }

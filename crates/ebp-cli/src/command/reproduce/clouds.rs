@@ -268,7 +268,7 @@ except in the rows `sampler`, whose points are the learned sampler's own draws.
 
 Examples:
   ebp reproduce ablation
-  ebp reproduce ablation --set train.num_steps=1000 --variants importance,ade-flow";
+  ebp reproduce ablation --set train.num_steps=1000 --variants importance,ade";
 
 /// Arguments of `ebp reproduce ablation`.
 #[derive(Debug, Args)]

@@ -48,6 +48,7 @@ pub use self::fill::FillSettings;
 pub use self::levels::{LevelsPredictive, Rendered, Rendering};
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::{EnergyBasedPredictive, PredictionRule};
+pub use self::sampled::PartitionBounds;
 pub use self::score::SetScore;
 pub use self::whole::PointsPredictive;
 

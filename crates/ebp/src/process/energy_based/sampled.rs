@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use super::EnergyBasedProcess;
 use super::grid::Weighted;
 use super::points::PointStart;
-use super::{Energy, EnergyBasedProcess};
+use crate::energy::{ElementEnergy, Energy};
+use crate::partition::LearnedSampler;
 use crate::point::{PointBatch, PointMlp};
+use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::sampler::{Followed, Places, Purpose};
+use crate::tape::Tape;
 use crate::{Error, Result, SetOffsets};
 
 impl EnergyBasedProcess {
@@ -37,14 +41,8 @@ impl EnergyBasedProcess {
             return Err(Error::invalid("start", "the grid, as no sampler was trained", "sampler"));
         };
         let (k, dim) = (self.config.latent_dim, self.space.value_dim);
-        let sets = theta.len() / k;
         let mut tape = self.device.tape();
-        tape.read(&self.parameters);
-        tape.read(&learned.parameters);
-        let codes = tape.upload(theta.to_vec(), (sets, k))?;
-        let parameters = energy.calibrated(&mut tape, false)?;
-        let followed = Followed { energy, parameters, theta: codes };
-        let places = Places { features: None, offsets: Arc::new(SetOffsets::uniform(sets, 1)?) };
+        let (followed, places) = self.follow(&mut tape, (learned, energy), theta)?;
         let wanted = (count, Purpose::Use);
         let draws = learned.sampler.draw(&mut tape, followed, &places, wanted, stream)?;
         let values = tape.download(draws.values)?;
@@ -73,21 +71,106 @@ impl EnergyBasedProcess {
     }
 }
 
+impl EnergyBasedProcess {
+    /// A tape that reads energy and sampler, the energy at codes `[sets, k]`, and a place per set.
+    fn follow<'a>(
+        &self,
+        tape: &mut Tape,
+        (learned, energy): (&LearnedSampler, &'a ElementEnergy),
+        theta: &[f32],
+    ) -> Result<(Followed<'a>, Places)> {
+        let k = self.config.latent_dim;
+        let sets = theta.len() / k;
+        tape.read(&self.parameters);
+        tape.read(&learned.parameters);
+        let theta = tape.upload(theta.to_vec(), (sets, k))?;
+        let parameters = energy.calibrated(tape, false)?;
+        let places = Places { features: None, offsets: Arc::new(SetOffsets::uniform(sets, 1)?) };
+        Ok((Followed { energy, parameters, theta }, places))
+    }
+
+    /// log Z(θ) from both sides by the learned sampler, where there is one whose density is known
+    /// anywhere (a mixture):
+    ///
+    /// ```text
+    /// E_q[u − L]  ≤  log Z  ≤  E_p[u − L]
+    /// ```
+    ///
+    /// `following` are points of the law p(· | θ), as exact as they are.
+    pub(super) fn partition_bounds(
+        &self,
+        theta: &[f32],
+        following: &[f32],
+        stream: Stream,
+    ) -> Result<Option<PartitionBounds>> {
+        let (Some(learned), Energy::Element(energy)) = (self.sampler(), &self.parts.energy) else {
+            return Ok(None);
+        };
+        if !self.config.sampler.has_densities() {
+            return Ok(None);
+        }
+        let (dim, mut tape) = (self.space.value_dim, self.device.tape());
+        let (followed, places) = self.follow(&mut tape, (learned, energy), theta)?;
+        let count = following.len() / dim;
+        let ends = tape.upload(following.to_vec(), (count, dim))?;
+        let Some(reached) =
+            learned.sampler.reach(&mut tape, followed, &places, ends, stream.child(0))?
+        else {
+            return Ok(None);
+        };
+        let wanted = (count, Purpose::Use);
+        let draws = learned.sampler.draw(&mut tape, followed, &places, wanted, stream.child(1))?;
+        let drawn = tape.download(draws.values)?;
+        let gaps = |points: &[f32], densities: Vec<f32>| -> Result<Vec<f64>> {
+            let u = self.log_potentials(points, theta)?;
+            Ok(u.iter().zip(densities).map(|(u, l)| f64::from(*u) - f64::from(l)).collect())
+        };
+        let below = gaps(&drawn, tape.download(draws.log_density)?)?;
+        let above = gaps(following, tape.download(reached)?)?;
+        Ok(Some(PartitionBounds { lower: mean(&below), upper: mean(&above) }))
+    }
+}
+
+/// log Z from both sides, each the mean of numbers with its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartitionBounds {
+    /// At most log Z, but for its error.
+    pub lower: LogDensity,
+    /// At least log Z, but for its error and that of the points that it is taken over.
+    pub upper: LogDensity,
+}
+
+fn mean(numbers: &[f64]) -> LogDensity {
+    let count = numbers.len().max(2) as f64;
+    let value = numbers.iter().sum::<f64>() / count;
+    let squares: f64 = numbers.iter().map(|x| (x - value).powi(2)).sum();
+    LogDensity { value, std_error: (squares / (count - 1.0) / count).sqrt() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::LogDensity;
-    use crate::recipe::{Dynamics, EnergyBasedConfig, Estimator, SamplerConfig, Space};
+    use crate::recipe::{
+        Dynamics, EnergyBasedConfig, Estimator, ReverseKernel, SamplerConfig, SamplerKind, Space,
+    };
     use crate::tape::Device;
 
     const HALF: f32 = 2.0;
     const PER_AXIS: u16 = 48;
 
     /// E exp(u − L) = Z over draws with their tracked log density L, against the midpoint rule: a
-    /// density that forgot the base measure, a Jacobian or the momentum would miss it.
+    /// density that forgot the base measure, a Jacobian, the momentum or the way back would miss it.
     #[test]
     fn tracked_densities_weigh_draws_to_the_partition() {
-        for dynamics in [Dynamics::None, Dynamics::Hamiltonian, Dynamics::GeneralizedHamiltonian] {
+        let (mixture, flow) = (SamplerKind::Mixture, SamplerKind::Flow);
+        for (kind, dynamics, reverse_kernel) in [
+            (mixture, Dynamics::None, ReverseKernel::Langevin),
+            (mixture, Dynamics::Langevin, ReverseKernel::Langevin),
+            (mixture, Dynamics::Langevin, ReverseKernel::RandomWalk),
+            (flow, Dynamics::None, ReverseKernel::Langevin),
+            (flow, Dynamics::Hamiltonian, ReverseKernel::Langevin),
+            (flow, Dynamics::GeneralizedHamiltonian, ReverseKernel::Langevin),
+        ] {
             let config = EnergyBasedConfig {
                 latent_dim: 2,
                 encoder_widths: vec![8],
@@ -98,11 +181,16 @@ mod tests {
                 base_std_dev: 0.6,
                 estimator: Estimator::Ade,
                 sampler: SamplerConfig {
+                    kind,
                     dynamics,
+                    reverse_kernel,
+                    uniform_share: 0.0,
+                    num_components: 8,
                     num_layers: 4,
                     hyper_widths: vec![8],
                     num_dynamics_steps: 5,
-                    step_size: 0.05,
+                    step_size: if dynamics == Dynamics::Langevin { 0.01 } else { 0.05 },
+                    noise: 0.0,
                     ..SamplerConfig::points()
                 },
                 ..EnergyBasedConfig::points()
@@ -129,8 +217,53 @@ mod tests {
             let exact = u.iter().map(|&u| f64::from(u).exp() * volume).sum::<f64>().ln();
             let error = (found.value - exact).abs();
             // The rule on a smooth law of width 0.6 with cells of 1/12: below 10⁻³.
-            assert!(error < 4.0 * found.std_error + 1e-3, "{dynamics:?}: {found:?}, {exact}");
-            assert!(found.std_error < 0.05, "{dynamics:?}: {found:?}");
+            assert!(
+                error < 4.0 * found.std_error + 1e-3,
+                "{kind:?} {dynamics:?}: {found:?}, {exact}"
+            );
+            assert!(found.std_error < 0.05, "{kind:?} {dynamics:?}: {found:?}");
+        }
+    }
+
+    /// Points of the law by resampling many uniform places: log Z lies between the bounds, which a
+    /// sampler far from the law leaves apart.
+    #[test]
+    fn log_z_lies_between_the_bounds_of_the_sampler() {
+        for dynamics in [Dynamics::None, Dynamics::Langevin] {
+            let config = EnergyBasedConfig {
+                latent_dim: 2,
+                encoder_widths: vec![8],
+                head_widths: vec![],
+                energy_widths: vec![16],
+                input_scale: 1.0,
+                base_std_dev: 0.6,
+                estimator: Estimator::Ade,
+                sampler: SamplerConfig {
+                    dynamics,
+                    num_components: 8,
+                    hyper_widths: vec![8],
+                    num_dynamics_steps: 5,
+                    step_size: 0.01,
+                    ..SamplerConfig::points()
+                },
+                ..EnergyBasedConfig::points()
+            };
+            let space = Space::points(3, HALF);
+            let process = EnergyBasedProcess::new(config, space, 3, &Device::default()).unwrap();
+            let theta = [0.5, -0.5];
+            let mlp = process.element_network().unwrap();
+            let stream = Stream::new(5, "bounds");
+            let exact = process.log_partition(&theta, 60_000, stream.child(0)).unwrap()[0];
+            let (dim, start) = (3, PointStart::SamplerResampled);
+            let drawn = process.sampler_weighted(&mlp, &theta, 60_000, start, stream).unwrap();
+            let following = super::super::grid::resample(&drawn[0], dim, 4000, stream.child(1));
+            let bounds = process.partition_bounds(&theta, &following, stream.child(2));
+            let PartitionBounds { lower, upper } = bounds.unwrap().unwrap();
+            let apart =
+                |a: LogDensity, b: LogDensity| (a.value - b.value) / a.std_error.hypot(b.std_error);
+            // Standard errors between: the bounds hold, and the untrained sampler leaves a gap.
+            assert!(apart(exact, lower) > 4.0, "{dynamics:?}: {lower:?} below {exact:?}");
+            assert!(apart(upper, exact) > 4.0, "{dynamics:?}: {upper:?} above {exact:?}");
         }
     }
 }
