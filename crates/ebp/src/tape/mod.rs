@@ -30,6 +30,7 @@ mod graph;
 mod initialise;
 mod interpolate;
 mod lanes;
+mod lookup;
 mod order;
 mod parameters;
 mod partition;
