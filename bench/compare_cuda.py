@@ -7,12 +7,15 @@ Rows are the paper's point clouds: 64 sets of 2048 points, context 512, energy 1
 128-256-256-512. Every row has the forms in which PyTorch can do it: the paper's (eager, every point
 beside a copy of its context, gradients by autograd), factored, and factored under torch.compile.
 Times of PyTorch begin and end with all data on the GPU; those of ebp include the way there and back,
-and beside them stands what its kernels take by themselves, with their share of the measured peak.
-Ratios are of whole times. A table entry is the median over rounds of the median over runs. See
+and beside them stands what its kernels take by themselves, with their share of the measured peak and of
+the whole time, and their number. Training steps of presets are those of `torch_steps.py` with the settings
+that ebp reports; some of them ebp takes alone. Ratios are of whole times. A table entry is the median over rounds of the median over runs. See
 README.md beside this file.
 """
 
 import argparse
+import ctypes
+import importlib.util
 import json
 import pathlib
 import statistics
@@ -24,8 +27,9 @@ from compare import (
     CLIP, FEWEST_RUNS, MOST_RUNS, NOISE_SCALE, SECONDS, STEP_SIZE, STEPS, build_ebp, milliseconds,
     positive, say,
 )
+from torch_steps import preset_settings, torch_steps
 
-# Rows of the table: title, case of `ebp bench`, form of the same work in PyTorch.
+# Rows of the table: title, case of `ebp bench`, form of the same work in PyTorch or None.
 ROWS = [
     ("energy forward + backward", "energy_backward", "paper"),
     ("energy forward + backward", "energy_backward", "factored"),
@@ -37,8 +41,15 @@ ROWS = [
     ("encoder forward + backward", "encoder_backward", "compiled"),
     ("whole training step", "training_step", "paper"),
     ("whole training step", "training_step", "factored"),
+    ("step of preset cloud", "importance_step", None),
+    ("step of preset paper/cloud", "paper_ade_step", "paper"),
+    ("step of preset paper/cloud", "paper_ade_step", "factored"),
+    ("step of preset cloud-ade", "flow_ade_step", None),
+    ("step of preset mnist", "mnist_step", "factored"),
+    ("step of preset celeba", "celeba_step", None),
 ]
 CASES = sorted({case for _, case, _ in ROWS})
+PRECISIONS = ("f32", "tf32")
 
 
 def main():
@@ -46,15 +57,16 @@ def main():
     if arguments.torch_worker:
         worker(json.loads(arguments.torch_worker))
         return
+    check_machine()
     binary = arguments.ebp or build_ebp()
     results = []
-    for precision in arguments.precisions.split(","):
+    for precision in arguments.precisions:
         ebp_rounds, torch_rounds = [], []
         for number in range(1, arguments.rounds + 1):
             say(f"{precision}, round {number} of {arguments.rounds}: ebp")
             ebp_rounds.append(run_ebp(binary, precision))
             say(f"{precision}, round {number} of {arguments.rounds}: PyTorch")
-            torch_rounds.append(run_torch(ebp_rounds[0]["sizes"], precision))
+            torch_rounds.append(run_torch(ebp_rounds[0], precision))
         results.append(summarise(precision, ebp_rounds, torch_rounds))
     if arguments.json:
         print(json.dumps(results, indent=2))
@@ -65,7 +77,7 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--precisions", default="f32,tf32", metavar="LIST",
+    parser.add_argument("--precisions", type=precisions, default="f32,tf32", metavar="LIST",
                         help="f32, tf32 or both (default: both)")
     parser.add_argument("--rounds", type=positive, default=2, metavar="N",
                         help="how often each side runs, in turn (default: 2)")
@@ -76,6 +88,29 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def precisions(text):
+    """Names of precisions that both sides have."""
+    names = text.split(",")
+    for name in names:
+        if name not in PRECISIONS:
+            expected = ", ".join(PRECISIONS)
+            raise argparse.ArgumentTypeError(f"`{name}` is none of {expected}")
+    return names
+
+
+def check_machine():
+    """Ends with the reason where there is no GPU or no PyTorch, before anything is built."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        sys.exit("there is no NVIDIA GPU here: its driver (libcuda.so.1) was not found")
+    count = ctypes.c_int(0)
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or count.value == 0:
+        sys.exit("there is no NVIDIA GPU here: the driver finds none")
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("PyTorch is not installed for this Python; `ebp bench --device cuda` times ebp alone")
+
+
 def run_ebp(binary, precision):
     command = [binary, "bench", "paper-cloud", "--device", "cuda", "--precision", precision,
                "--json", "--quiet", "--cases", ",".join(CASES)]
@@ -83,8 +118,9 @@ def run_ebp(binary, precision):
     return json.loads(output.stdout)
 
 
-def run_torch(sizes, precision):
-    task = json.dumps({"sizes": sizes, "precision": precision})
+def run_torch(report, precision):
+    task = json.dumps({"sizes": report["sizes"], "settings": preset_settings(report),
+                       "precision": precision})
     command = [sys.executable, str(pathlib.Path(__file__).resolve()), "--torch-worker", task]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(output.stdout.splitlines()[-1])
@@ -99,10 +135,15 @@ def summarise(precision, ebp_rounds, torch_rounds):
         found = [r["ms"].get(f"{case}/{form}") for r in torch_rounds]
         torch_ms = None if None in found else statistics.median(found)
         kernel_ms = statistics.median(entry["kernel_ms"] for entry in entries)
+        # Nobody counts the arithmetic of a preset's step.
+        fractions = [entry["kernel_peak_fraction"] for entry in entries
+                     if entry["kernel_peak_fraction"] is not None]
         rows.append({"title": title, "case": case, "torch_form": form, "ebp_ms": ebp_ms,
                      "ebp_kernel_ms": kernel_ms,
-                     "ebp_kernel_peak_fraction": max(entry["kernel_peak_fraction"]
-                                                     for entry in entries),
+                     "ebp_kernel_peak_fraction": max(fractions, default=None),
+                     "ebp_kernel_share": statistics.median(entry["kernel_share"]
+                                                           for entry in entries),
+                     "ebp_launches": statistics.median(entry["launches"] for entry in entries),
                      "torch_ms": torch_ms, "ratio": torch_ms and torch_ms / ebp_ms})
     first = ebp_rounds[0]
     return {"precision": precision, "sizes": first["sizes"], "device": first["device"],
@@ -119,14 +160,23 @@ def print_table(result):
           f"{result['torch_version']}; measured peak {result['peak_tflops']:.0f} TFLOP/s; rounds: "
           f"{result['rounds']}\n")
     print(f"| {result['precision']} | PyTorch form | ebp ms | kernels ms | share of peak "
-          "| PyTorch ms | PyTorch / ebp |")
-    print("|---|---|---|---|---|---|---|")
+          "| share of time | launches | PyTorch ms | PyTorch / ebp |")
+    print("|---|---|---|---|---|---|---|---|---|")
+
+    def or_dash(number, show):
+        return "–" if number is None else show(number)
+
+    def percent(share):
+        return f"{100 * share:.0f} %"
+
     for row in result["rows"]:
-        torch = "–" if row["torch_ms"] is None else milliseconds(row["torch_ms"])
-        ratio = "–" if row["ratio"] is None else f"{row['ratio']:.1f}"
-        print(f"| {row['title']} | {row['torch_form']} | {milliseconds(row['ebp_ms'])} "
-              f"| {milliseconds(row['ebp_kernel_ms'])} "
-              f"| {100 * row['ebp_kernel_peak_fraction']:.0f} % | {torch} | {ratio} |")
+        cells = [
+            row["title"], row["torch_form"] or "–", milliseconds(row["ebp_ms"]),
+            milliseconds(row["ebp_kernel_ms"]), or_dash(row["ebp_kernel_peak_fraction"], percent),
+            percent(row["ebp_kernel_share"]), f"{row['ebp_launches']:.0f}",
+            or_dash(row["torch_ms"], milliseconds), or_dash(row["ratio"], lambda r: f"{r:.1f}"),
+        ]
+        print(f"| {' | '.join(cells)} |")
     for name, reason in result["torch_failures"].items():
         print(f"\n{name}: {reason}")
     print()
@@ -141,7 +191,9 @@ def worker(task):
     torch.backends.cudnn.allow_tf32 = is_tf32
     torch.manual_seed(0)
     timings, failures = {}, {}
-    for name, run in torch_cases(torch, task["sizes"]).items():
+    cases = torch_cases(torch, task["sizes"])
+    cases.update(torch_steps(torch, task["settings"], torch.device("cuda")))
+    for name, run in cases.items():
         try:
             timings[name] = median_ms(torch, run)
         except Exception as error:  # A form that does not compile leaves the others.

@@ -87,6 +87,10 @@ How the numbers are made:
   kernel_ms      on a GPU: what its kernels take, without copies, checks and waiting (median of 5
                  further runs), with their own kernel_peak_fraction; there the peak is that of large
                  matrix products in the same precision
+  kernel_share   kernel_ms divided by ms: in the rest of the time the GPU waits for the host. Marks
+                 around kernels take a microsecond or two each, so that many short ones look longer
+  launches       how many kernels, matrix products, and fills and copies of its memory a run sends to
+                 the GPU
   peak_rss_mib   largest resident memory of the process during the case; Linux only
 
 The formula: a layer from a to b numbers costs 2ab per element forward, as much again for its
@@ -97,6 +101,12 @@ critical elements and the outputs they win only, because max pooling sends gradi
 others. candidates256 counts the forward pass twice, because the gradient gets log Z but no
 activations. training_step is a step of `ebp train` with as many proposals as points: forward and
 backward of the energy at both, and encoder_backward.
+
+importance_step, paper_ade_step, flow_ade_step, mnist_step and celeba_step are whole training steps of
+the presets cloud, paper/cloud, cloud-ade, mnist and celeba with their own networks and numbers, over
+random data, cut to --sets and --points where these are smaller (--json tells all settings). Their
+gflops are not counted. On the CPU a step's batch is made before its time begins; on a GPU during the
+step before, as in training.
 
 Examples:
   ebp bench
@@ -238,6 +248,15 @@ const CASES: &[Choice<BenchCase>] = &[
         "A whole training step on clouds, with Adam and the next batch prepared meanwhile",
         BenchCase::TrainingStep,
     ),
+    ("importance_step", "A training step of the preset cloud", BenchCase::ImportanceStep),
+    (
+        "paper_ade_step",
+        "A training step of the preset paper/cloud: block LSTM, Langevin steps with gradients",
+        BenchCase::PaperAdeStep,
+    ),
+    ("flow_ade_step", "A training step of the preset cloud-ade", BenchCase::FlowAdeStep),
+    ("mnist_step", "A training step of the preset mnist", BenchCase::MnistStep),
+    ("celeba_step", "A training step of the preset celeba", BenchCase::CelebaStep),
 ];
 
 /// An instruction set by name.

@@ -105,12 +105,12 @@ impl CrossAttention {
         let keys = if keys.is_empty() {
             None
         } else {
-            Some((Arc::new(Choice::new(self.num_places, keys)?), device.upload(values)?))
+            Some((device.bring(Choice::new(self.num_places, keys)?)?, device.upload(values)?))
         };
         Ok(Looks {
-            queries: Arc::new(Choice::new(self.num_places, queries)?),
+            queries: device.bring(Choice::new(self.num_places, queries)?)?,
             keys,
-            sets: Arc::new(AttentionSets::from_sizes(sizes)),
+            sets: device.bring(AttentionSets::from_sizes(sizes))?,
         })
     }
 

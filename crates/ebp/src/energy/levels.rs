@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::features::push_features;
 use crate::point::{ContextAt, MlpConfig, MlpShape};
 use crate::recipe::{EnergyBasedConfig, EnergyForm, Space};
-use crate::tape::{Array, CandidateVars, Device, Group, Parameter, Points, Tape, Var};
+use crate::tape::{Array, CandidateVars, Choice, Device, Group, Parameter, Points, Tape, Var};
 use crate::{Error, Result, SetOffsets};
 
 /// Numbers as symbols, and symbols as numbers.
@@ -87,6 +87,9 @@ pub(crate) struct SymbolRows {
     pub(crate) symbols: Vec<Arc<Vec<u32>>>,
     /// What the channel is told of those before it, `[n, width]`; nothing for the first.
     pub(crate) known: Vec<Array>,
+    /// The same symbols as rows of the table that the network `element` reads, of every channel; none
+    /// for the energy `levels`.
+    rows: Vec<Arc<Choice>>,
 }
 
 impl LevelsEnergy {
@@ -134,15 +137,19 @@ impl LevelsEnergy {
         let channels = self.channels.len();
         let symbols = values.iter().map(|&value| self.alphabet.symbol(f64::from(value)));
         let symbols = symbols.collect::<Result<Vec<u32>>>()?;
-        let of_channel = |channel: usize| {
-            Arc::new(symbols.iter().skip(channel).step_by(channels).copied().collect::<Vec<_>>())
-        };
-        let mut known = Vec::with_capacity(channels);
+        let (mut of_channels, mut known, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for channel in 0..channels {
+            let own: Vec<u32> = symbols.iter().skip(channel).step_by(channels).copied().collect();
+            if self.form == EnergyForm::Element {
+                rows.push(device.bring(Choice::new(self.alphabet.levels, own.clone())?)?);
+                of_channels.push(Arc::new(own));
+            } else {
+                of_channels.push(device.bring(own)?);
+            }
             let told = symbols.chunks_exact(channels).map(|row| &row[..channel]);
             known.push(device.upload(self.known(told))?);
         }
-        Ok(SymbolRows { symbols: (0..channels).map(of_channel).collect(), known })
+        Ok(SymbolRows { symbols: of_channels, known, rows })
     }
 
     /// What a channel reads of the symbols before it.
@@ -225,17 +232,15 @@ impl LevelsEnergy {
         for (number, channel) in self.channels.iter().enumerate() {
             let rows = Self::rows(tape, number, features, &targets.known[number])?;
             let parameters = tape.parameter(&channel.parameters)?;
-            let symbols = &targets.symbols[number];
             let found = match self.form {
                 EnergyForm::Levels => {
                     let points = channel.points(parameters, rows, theta, offsets);
                     let values = tape.point_values(&points)?;
-                    tape.log_mass(values, symbols)?
+                    tape.log_mass(values, &targets.symbols[number])?
                 }
                 EnergyForm::Element => {
                     let candidates = self.all_symbols(tape, rows, offsets)?;
-                    let choice = crate::tape::Choice::new(self.alphabet.levels, symbols.to_vec())?;
-                    let own = tape.gather(candidates.values, &Arc::new(choice))?;
+                    let own = tape.gather(candidates.values, &targets.rows[number])?;
                     let elements = tape.concat(&[own, rows])?;
                     let points = channel.points(parameters, elements, theta, offsets);
                     let values = tape.point_values(&points)?;

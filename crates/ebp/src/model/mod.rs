@@ -31,11 +31,11 @@ mod train;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::clouds::sets;
 pub use self::clouds::{
     CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudScore, CloudSettings,
     PriorKind, ScoreOptions, class_of, read_cloud_inputs, write_clouds,
 };
+pub(crate) use self::clouds::{CloudScale, cloud_training, sets};
 pub use self::curves::{
     CurveData, CurveDataSettings, CurveEvaluation, CurveModel, CurveProcess, CurveSettings,
     ExactSettings, Forecast, ForecastLocation, ForecastMode, ForecastTarget, ImplicitSettings,
@@ -49,7 +49,7 @@ pub use self::pictures::{
     PictureDataSettings, PictureEvaluation, PictureModel, PictureProcessName, PictureSettings,
     PictureSize, PixelDraw,
 };
-pub(crate) use self::pictures::{filled, rehearse};
+pub(crate) use self::pictures::{filled, picture_training, rehearse};
 pub use self::presets::PRESETS;
 pub use self::sample::{SampleOptions, Samples};
 pub use self::save::Saved;

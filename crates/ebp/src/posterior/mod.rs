@@ -87,7 +87,7 @@ impl PosteriorRows {
             are_all_told: self.is_told.iter().all(|&told| told > 0.0),
             rows: device.upload(self.rows)?,
             columns: self.columns,
-            offsets: Arc::new(self.offsets),
+            offsets: device.bring(self.offsets)?,
             sizes: device.upload(self.sizes)?,
             is_told: device.upload(self.is_told)?,
         })

@@ -65,6 +65,14 @@ impl Device {
         }
     }
 
+    /// Ones, which no host has to send.
+    pub(super) fn ones(&self, length: usize) -> Result<Array> {
+        match self {
+            Self::Cpu(_) => Ok(vec![1.0; length].into()),
+            Self::Cuda(gpu) => super::cuda::ones(gpu, length),
+        }
+    }
+
     /// Brings numbers back. Waits for the device.
     ///
     /// # Errors

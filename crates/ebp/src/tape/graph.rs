@@ -302,8 +302,7 @@ impl Tape {
     /// The gradient of the sum over all entries of `from`, per value.
     fn reverse(&mut self, from: Var) -> Result<Vec<Option<Array>>> {
         let mut gradients: Vec<Option<Array>> = vec![None; self.values.len()];
-        let ones = vec![1.0; self.array(from).len()];
-        gradients[from.0 as usize] = Some(self.device.upload(ones)?);
+        gradients[from.0 as usize] = Some(self.device.ones(self.array(from).len())?);
         while let Some(operation) = self.operations.pop() {
             let outputs = operation.first_output..operation.first_output + operation.num_outputs;
             if gradients[outputs.clone()].iter().all(Option::is_none) {

@@ -30,6 +30,7 @@ mod graph;
 mod initialise;
 mod interpolate;
 mod lanes;
+mod lookup;
 mod mixture;
 mod order;
 mod parameters;

@@ -82,6 +82,14 @@ impl<T: Send + 'static> Ahead<T> {
         self.waiting.push_back((step, receiver));
     }
 
+    /// Keeps what `step` reads, which was made already.
+    pub(super) fn keep(&mut self, step: Step, made: T) {
+        let (sender, receiver) = sync_channel(1);
+        // The channel has room for one, and its other end is here.
+        drop(sender.send(Ok(made)));
+        self.waiting.push_back((step, receiver));
+    }
+
     /// What was made for `step`; `None` if nothing was, or its thread died.
     pub(super) fn take(&mut self, step: &Step) -> Option<Result<T>> {
         let is_same = |made_for: &Step| {
@@ -128,6 +136,15 @@ mod tests {
         begin(&mut ahead, 3, "rollback");
         assert_eq!(taken(&mut ahead, &step(2, "rollback")), Some(2));
         assert_eq!(ahead.waiting.len(), 1);
+    }
+
+    #[test]
+    fn what_was_made_already_is_taken_even_where_no_thread_prepares() {
+        let threads = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut ahead = threads.install(|| Ahead::<u64>::new(false));
+        ahead.keep(step(5, "train"), 50);
+        assert_eq!(taken(&mut ahead, &step(5, "train")), Some(50));
+        assert_eq!(taken(&mut ahead, &step(5, "train")), None);
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl Trainable for CloudTraining {
         self.ahead.begin(next, move || source.prepare(&next));
     }
 
+    fn prepare(&mut self, step: &Step) -> Result<()> {
+        let batch = self.source.prepare(step)?;
+        self.ahead.keep(*step, batch);
+        Ok(())
+    }
+
     fn state(&self) -> Result<Tensors> {
         self.process.state()
     }

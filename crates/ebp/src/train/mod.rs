@@ -61,6 +61,16 @@ pub trait Trainable: Debug {
     /// model may begin to prepare what that step reads; nothing else may depend on it.
     fn foresee(&mut self, _next: &Step) {}
 
+    /// Makes what `step` reads before it is taken, and waits for it: whoever times a step may then
+    /// leave that out. A model that has nothing to prepare does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`step`](Self::step) that its batch has.
+    fn prepare(&mut self, _step: &Step) -> Result<()> {
+        Ok(())
+    }
+
     /// Everything that a later step depends on: parameters, buffers, optimisers, averages.
     ///
     /// # Errors

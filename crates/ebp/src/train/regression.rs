@@ -158,6 +158,12 @@ impl Trainable for Regression {
         self.ahead.begin(next, move || tasks.lesson(&next));
     }
 
+    fn prepare(&mut self, step: &Step) -> Result<()> {
+        let lesson = self.tasks.lesson(step)?;
+        self.ahead.keep(*step, lesson);
+        Ok(())
+    }
+
     fn state(&self) -> Result<Tensors> {
         self.process.state()
     }

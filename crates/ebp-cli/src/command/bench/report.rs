@@ -43,24 +43,35 @@ pub(super) fn table(report: &BenchReport, is_coloured: bool) -> String {
     if report.cases.iter().any(|case| case.kernel_ms.is_some())
         && let Some(heading) = lines.last_mut()
     {
-        *heading = format!("{heading}{dim}  {:>10} {:>8}{reset}", "kernels ms", "of peak");
+        *heading = format!(
+            "{heading}{dim}  {:>10} {:>8} {:>8} {:>8}{reset}",
+            "kernels ms", "of peak", "of time", "launches"
+        );
     }
     lines.extend(report.cases.iter().map(|case| {
-        let memory = case.peak_rss_mib.map_or_else(|| "–".into(), |mib| format!("{mib:.1}"));
-        let kernels = match (case.kernel_ms, case.kernel_peak_fraction) {
-            (Some(ms), Some(fraction)) => format!("  {ms:>10.3} {:>7.0}%", fraction * 100.0),
-            _ => String::new(),
-        };
+        let memory = or_dash(case.peak_rss_mib, |mib| format!("{mib:.1}"));
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let kernels = case.kernel_ms.map_or_else(String::new, |ms| {
+            let of_peak = or_dash(case.kernel_peak_fraction, percent);
+            let of_time = or_dash(case.kernel_share, percent);
+            let launches = or_dash(case.launches, |count| count.to_string());
+            format!("  {ms:>10.3} {of_peak:>8} {of_time:>8} {launches:>8}")
+        });
         format!(
-            "{:<17} {:>10.3} {:>9.1}  {green}{}{reset}{:>4.0}% {memory:>8}{kernels}",
+            "{:<17} {:>10.3} {:>9}  {green}{}{reset}{:>5} {memory:>8}{kernels}",
             case.name,
             case.ms,
-            case.gflops,
-            bar(case.peak_fraction),
-            case.peak_fraction * 100.0,
+            or_dash(case.gflops, |gflops| format!("{gflops:.1}")),
+            bar(case.peak_fraction.unwrap_or(0.0)),
+            or_dash(case.peak_fraction, percent),
         )
     }));
     lines.join("\n") + "\n"
+}
+
+/// What is not known is a dash.
+fn or_dash<T>(known: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    known.map_or_else(|| "–".into(), show)
 }
 
 /// A bar of [`BAR_CELLS`] cells, filled to an eighth of a cell.

@@ -1,17 +1,21 @@
 //! The cases: what each of them runs, and how much arithmetic that is.
 //!
-//! A new case is a variant of [`BenchCase`] with a line in `name`, `run` and `flops`.
+//! A new case is a variant of [`BenchCase`] with a line in `name`, `run` and `flops`, or in `preset`.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use super::flops::{self, Extent};
+use super::preset::PresetStep;
+use super::size::BenchSizes;
 use super::step::{MOST_COORDINATES, TrainingStep, num_proposals};
 use super::workload::{NUM_STEPS, Workload};
+use crate::Result;
+use crate::model::{Device, Settings};
 use crate::point::{
     Clip, Cotangent, Langevin, Leapfrog, Motion, PointBackend, Pooled, Pooling, ScoreCotangent,
     Wanted,
 };
-use crate::{Result, tape};
 
 /// η, s and the clip of the paper's point clouds.
 const STEP_SIZES: [f32; NUM_STEPS] = [0.1; NUM_STEPS];
@@ -41,11 +45,56 @@ pub enum BenchCase {
     EncoderBackward,
     /// A whole training step on clouds, with Adam and the next batch prepared meanwhile.
     TrainingStep,
+    /// A training step of the preset `cloud`: log Z by importance sampling.
+    ImportanceStep,
+    /// A training step of the preset `paper/cloud`: the paper's learned sampler.
+    PaperAdeStep,
+    /// A training step of the preset `cloud-ade`: a flow as the learned sampler.
+    FlowAdeStep,
+    /// A training step of the preset `mnist`.
+    MnistStep,
+    /// A training step of the preset `celeba`.
+    CelebaStep,
+}
+
+/// A case that runs over and over.
+pub(super) trait Runner {
+    /// What a run needs, and its time leaves out.
+    fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Runs the case once.
+    fn run(&mut self) -> Result<()>;
+
+    /// The settings of a preset's step.
+    fn settings(&self) -> Option<&Settings> {
+        None
+    }
+}
+
+impl Runner for TrainingStep {
+    fn run(&mut self) -> Result<()> {
+        self.run()
+    }
+}
+
+/// An operation of the primitive, which has no state.
+struct Operation<'a> {
+    case: BenchCase,
+    work: &'a Workload,
+    backend: Arc<dyn PointBackend>,
+}
+
+impl Runner for Operation<'_> {
+    fn run(&mut self) -> Result<()> {
+        self.case.run(self.work, &*self.backend)
+    }
 }
 
 impl BenchCase {
     /// Every case, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::EnergyValue,
         Self::EnergyBackward,
         Self::Score,
@@ -56,6 +105,11 @@ impl BenchCase {
         Self::EncoderValue,
         Self::EncoderBackward,
         Self::TrainingStep,
+        Self::ImportanceStep,
+        Self::PaperAdeStep,
+        Self::FlowAdeStep,
+        Self::MnistStep,
+        Self::CelebaStep,
     ];
 
     /// Those that points of `value_dim` numbers allow.
@@ -78,28 +132,52 @@ impl BenchCase {
             Self::EncoderValue => "encoder_value",
             Self::EncoderBackward => "encoder_backward",
             Self::TrainingStep => "training_step",
+            Self::ImportanceStep => "importance_step",
+            Self::PaperAdeStep => "paper_ade_step",
+            Self::FlowAdeStep => "flow_ade_step",
+            Self::MnistStep => "mnist_step",
+            Self::CelebaStep => "celeba_step",
         }
     }
 
-    /// What runs the case once, over and over.
+    /// The preset whose training step it is.
+    pub(super) fn preset(self) -> Option<&'static str> {
+        match self {
+            Self::ImportanceStep => Some("cloud"),
+            Self::PaperAdeStep => Some("paper/cloud"),
+            Self::FlowAdeStep => Some("cloud-ade"),
+            Self::MnistStep => Some("mnist"),
+            Self::CelebaStep => Some("celeba"),
+            _ => None,
+        }
+    }
+
+    /// What runs the case.
     pub(super) fn runner<'a>(
         self,
         work: &'a Workload,
-        device: &tape::Device,
-    ) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
-        if self == Self::TrainingStep {
-            let mut step = TrainingStep::new(work, device)?;
-            return Ok(Box::new(move || step.run()));
+        (sizes, seed): (&BenchSizes, u64),
+        device: &Device,
+    ) -> Result<Box<dyn Runner + 'a>> {
+        if let Some(preset) = self.preset() {
+            return Ok(Box::new(PresetStep::new(preset, sizes, seed, device)?));
         }
-        let backend = device.backend();
-        Ok(Box::new(move || self.run(work, &*backend)))
+        if self == Self::TrainingStep {
+            return Ok(Box::new(TrainingStep::new(work, device.tape())?));
+        }
+        Ok(Box::new(Operation { case: self, work, backend: device.backend() }))
     }
 
     /// Runs an operation of the primitive once.
     fn run(self, work: &Workload, backend: &dyn PointBackend) -> Result<()> {
         match self {
-            // It has a state: see `runner`.
-            Self::TrainingStep => {}
+            // Steps have a state: see `runner`.
+            Self::TrainingStep
+            | Self::ImportanceStep
+            | Self::PaperAdeStep
+            | Self::FlowAdeStep
+            | Self::MnistStep
+            | Self::CelebaStep => {}
             Self::EnergyValue => {
                 black_box(backend.values(&work.energy, &work.batch())?);
             }
@@ -164,11 +242,17 @@ impl BenchCase {
         Ok(())
     }
 
-    /// The arithmetic of one run, by the formulas of [`flops`].
-    pub(super) fn flops(self, work: &Workload, backend: &dyn PointBackend) -> Result<u64> {
+    /// The arithmetic of one run, by the formulas of [`flops`]; `None` for steps of presets, much of
+    /// whose work they have no formula for: flows, recurrent layers, the way back through dynamics.
+    pub(super) fn flops(self, work: &Workload, backend: &dyn PointBackend) -> Result<Option<u64>> {
         let energy = work.energy.shape();
         let extent = work.extent();
-        Ok(match self {
+        Ok(Some(match self {
+            Self::ImportanceStep
+            | Self::PaperAdeStep
+            | Self::FlowAdeStep
+            | Self::MnistStep
+            | Self::CelebaStep => return Ok(None),
             Self::EnergyValue => flops::forward(energy, extent),
             Self::EnergyBackward => flops::backward(energy, extent),
             Self::Score => flops::scores(energy, extent, 1),
@@ -194,7 +278,7 @@ impl BenchCase {
                     + flops::backward(energy, proposals)
                     + flops::max_pool_and_backward(work.encoder.shape(), extent, &pooled)
             }
-        })
+        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How fast the primitive's operations run, next to what the machine could do.
+//! How fast the primitive's operations and whole training steps run, next to what the machine could do.
 //!
 //! Data and networks are drawn once; every case is timed, and the peak of the machine before and
 //! after them.
@@ -6,6 +6,7 @@
 mod case;
 mod flops;
 mod memory;
+mod preset;
 mod size;
 mod step;
 mod workload;
@@ -18,7 +19,8 @@ pub use self::case::BenchCase;
 use self::memory::PeakMemory;
 pub use self::size::BenchSizes;
 use self::workload::Workload;
-use crate::model::Device;
+use crate::model::{Device, Settings};
+use crate::point::cuda::KernelWork;
 use crate::{Error, Result};
 
 /// Without `repeats`, a case runs until this much time is spent …
@@ -75,18 +77,24 @@ pub struct CaseReport {
     pub name: &'static str,
     /// Median wall time of a run.
     pub ms: f64,
-    /// Arithmetic by formula over the median time.
-    pub gflops: f64,
+    /// Arithmetic by formula over the median time, where there is a formula.
+    pub gflops: Option<f64>,
     /// `gflops` over the measured peak.
-    pub peak_fraction: f64,
+    pub peak_fraction: Option<f64>,
     /// On a GPU: median time of the kernels alone, without copies and checks …
     pub kernel_ms: Option<f64>,
-    /// … and what share of the measured peak that is.
+    /// … what share of the measured peak that is …
     pub kernel_peak_fraction: Option<f64>,
+    /// … what share of `ms`: in the rest the GPU waits …
+    pub kernel_share: Option<f64>,
+    /// … and how many kernels, matrix products, and fills and copies of its memory a run sends.
+    pub launches: Option<usize>,
     /// Largest resident memory of the process during the case, where the system tells.
     pub peak_rss_mib: Option<f64>,
     /// How many runs were timed.
     pub runs: usize,
+    /// Of a preset's step: what it trained, cut to the sizes of the benchmark.
+    pub settings: Option<Settings>,
 }
 
 impl Benchmark {
@@ -141,8 +149,9 @@ impl Benchmark {
         let backend = self.device.backend();
         let flops = case.flops(workload, &*backend)?;
         let memory = PeakMemory::start();
-        let mut run = case.runner(workload, self.device.tape())?;
-        run()?;
+        let mut runner = case.runner(workload, (&self.sizes, self.seed), &self.device)?;
+        runner.prepare()?;
+        runner.run()?;
         let mut durations = Vec::new();
         let begin = Instant::now();
         while match self.repeats {
@@ -152,33 +161,38 @@ impl Benchmark {
                     || (durations.len() < MOST_RUNS && begin.elapsed() < TIME_PER_CASE)
             }
         } {
+            runner.prepare()?;
             let start = Instant::now();
-            run()?;
+            runner.run()?;
             durations.push(start.elapsed());
         }
         let mut kernels = Vec::new();
         if let Some(gpu) = self.device.gpu() {
             for _ in 0..KERNEL_RUNS {
-                kernels.push(gpu.measure_kernels(&mut *run)?.1);
+                runner.prepare()?;
+                kernels.push(gpu.measure_kernels(|| runner.run())?.1);
             }
         }
-        Ok(Measurement { case, flops, durations, kernels, peak_rss_mib: memory.finish() })
+        let peak_rss_mib = memory.finish();
+        let settings = runner.settings().cloned();
+        Ok(Measurement { case, flops, durations, kernels, peak_rss_mib, settings })
     }
 }
 
 /// One case, timed.
 struct Measurement {
     case: BenchCase,
-    flops: u64,
+    flops: Option<u64>,
     durations: Vec<Duration>,
     /// What the GPU's kernels took in further runs; none on the CPU.
-    kernels: Vec<Duration>,
+    kernels: Vec<KernelWork>,
     peak_rss_mib: Option<f64>,
+    settings: Option<Settings>,
 }
 
 /// The upper median, if there is one.
-fn median(durations: &[Duration]) -> Option<Duration> {
-    let mut sorted = durations.to_vec();
+fn median<T: Copy + Ord>(numbers: impl Iterator<Item = T>) -> Option<T> {
+    let mut sorted: Vec<T> = numbers.collect();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied()
 }
@@ -187,19 +201,24 @@ impl CaseReport {
     /// Rates of a measurement.
     fn new(measurement: &Measurement, peak_gflops: f64) -> Self {
         // A clock that saw no time pass would make an infinite rate.
-        let seconds = |durations: &[_]| median(durations).map(|time| time.as_secs_f64().max(1e-9));
-        let rate = |seconds: f64| measurement.flops as f64 / seconds / 1e9;
-        let whole = seconds(&measurement.durations).unwrap_or(f64::INFINITY);
-        let kernels = seconds(&measurement.kernels);
+        let seconds = |time: Duration| time.as_secs_f64().max(1e-9);
+        let rate = |seconds: f64| measurement.flops.map(|flops| flops as f64 / seconds / 1e9);
+        let share = |gflops: f64| gflops / peak_gflops;
+        let whole = median(measurement.durations.iter().copied());
+        let whole = whole.map_or(f64::INFINITY, seconds);
+        let kernels = median(measurement.kernels.iter().map(|work| work.time)).map(seconds);
         Self {
             name: measurement.case.name(),
             ms: whole * 1e3,
             gflops: rate(whole),
-            peak_fraction: rate(whole) / peak_gflops,
+            peak_fraction: rate(whole).map(share),
             kernel_ms: kernels.map(|seconds| seconds * 1e3),
-            kernel_peak_fraction: kernels.map(|seconds| rate(seconds) / peak_gflops),
+            kernel_peak_fraction: kernels.and_then(rate).map(share),
+            kernel_share: kernels.map(|seconds| seconds / whole),
+            launches: median(measurement.kernels.iter().map(|work| work.launches)),
             peak_rss_mib: measurement.peak_rss_mib,
             runs: measurement.durations.len(),
+            settings: measurement.settings.clone(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::train::{CloudTraining, Step, Trainable};
 use crate::{Result, SetOffsets};
 
 /// The fewest proposals: some for the domain and some for the set's own points.
-const FEWEST_PROPOSALS: usize = 16;
+pub(super) const FEWEST_PROPOSALS: usize = 16;
 /// Room around the points.
 const MARGIN: f32 = 0.4;
 /// Steps of the imagined run, for its schedules.

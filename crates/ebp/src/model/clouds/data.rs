@@ -48,8 +48,8 @@ impl CloudData {
         }
         let affine = Affine::of_all((0..train.num_clouds()).map(|i| train.cloud(i)), train.dim());
         let (train, held_out) = (standardised(&train, &affine)?, standardised(&held_out, &affine)?);
-        let largest = train.points().iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-        Ok(Self { train, held_out, scale: CloudScale { affine, half_width: largest + MARGIN } })
+        let scale = CloudScale { affine, half_width: half_width(&train) };
+        Ok(Self { train, held_out, scale })
     }
 
     /// The first `count` held-out sets.
@@ -64,6 +64,12 @@ impl CloudData {
 }
 
 impl CloudScale {
+    /// Of clouds that are standardised as they are.
+    pub(crate) fn of_standardised(clouds: &Clouds) -> Self {
+        let affine = Affine { centre: vec![0.0; clouds.dim()], scale: 1.0 };
+        Self { affine, half_width: half_width(clouds) }
+    }
+
     /// For checkpoints.
     pub(crate) fn numbers(&self) -> BTreeMap<String, Vec<f64>> {
         let wide = |numbers: &[f32]| numbers.iter().map(|&x| f64::from(x)).collect();
@@ -149,6 +155,11 @@ fn select(all: &Clouds, members: &[usize]) -> Result<Clouds> {
     let sizes = members.iter().map(|&set| all.offsets().size(set));
     let names = members.iter().map(|&set| all.names()[set].clone()).collect();
     Clouds::new(all.dim(), points, SetOffsets::from_sizes(sizes)?, names)
+}
+
+/// b of the domain [−b, b]ᵈ of standardised clouds.
+fn half_width(clouds: &Clouds) -> f32 {
+    clouds.points().iter().fold(0.0_f32, |largest, x| largest.max(x.abs())) + MARGIN
 }
 
 /// (x − c)/s of every point.

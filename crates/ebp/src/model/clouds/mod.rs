@@ -62,15 +62,24 @@ fn build(
     EnergyBasedProcess::new(settings.model.clone(), space, settings.seed, device.tape())
 }
 
+/// The untrained process with its clouds.
+pub(crate) fn cloud_training(
+    settings: &CloudSettings,
+    clouds: &Clouds,
+    scale: &CloudScale,
+    device: &Device,
+) -> Result<CloudTraining> {
+    let process = build(settings, scale, device)?;
+    CloudTraining::new(process, clouds.clone(), settings.batch_size, settings.seed)
+}
+
 /// Trains the process that the settings describe.
 pub(super) fn learn(
     settings: &CloudSettings,
     data: &CloudData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let process = build(settings, &data.scale, &lesson.device)?;
-    let (batch_size, seed) = (settings.batch_size, settings.seed);
-    let mut model = CloudTraining::new(process, data.train.clone(), batch_size, seed)?;
+    let mut model = cloud_training(settings, &data.train, &data.scale, &lesson.device)?;
     let held_out = data.held_out_sets(settings.evaluation.num_sets);
     let held_out = model.process().point_sets(&held_out)?;
     let look = move |model: &mut CloudTraining, step: &Step| {

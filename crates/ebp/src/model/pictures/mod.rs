@@ -142,10 +142,10 @@ impl Trained {
 /// The untrained process with its pictures.
 fn training(
     settings: &PictureSettings,
-    data: &PictureData,
+    images: &Arc<Images>,
     device: &Device,
 ) -> Result<Pictures<dyn PictureProcess>> {
-    let process = Trained::new(settings, PictureSize::of(&data.training), device)?.into_process();
+    let process = Trained::new(settings, PictureSize::of(images), device)?.into_process();
     // Blocks of an LSTM are rows where all unknown pixels are asked for, in their order.
     let draws_rows = settings.process == PictureProcessName::Ade
         && settings.element_model.sampler.kind == SamplerKind::Block;
@@ -155,7 +155,16 @@ fn training(
         _ => settings.max_target,
     };
     let tasks = PictureTaskConfig { max_target, ..settings.tasks };
-    Pictures::new(process, Arc::clone(&data.training), tasks)
+    Pictures::new(process, Arc::clone(images), tasks)
+}
+
+/// The same for those who take its steps themselves.
+pub(crate) fn picture_training(
+    settings: &PictureSettings,
+    images: &Arc<Images>,
+    device: &Device,
+) -> Result<impl Trainable + use<>> {
+    training(settings, images, device)
 }
 
 /// Trains the process that the settings describe.
@@ -164,7 +173,7 @@ pub(super) fn learn(
     data: &PictureData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let mut model = training(settings, data, &lesson.device)?;
+    let mut model = training(settings, &data.training, &lesson.device)?;
     let count = data.training.width * data.training.height / 8;
     let look = move |model: &mut Pictures<dyn PictureProcess>, _: &Step| {
         let process = model.process_mut();
@@ -192,7 +201,7 @@ pub(crate) fn rehearse(
     count: u64,
     mut lap: impl FnMut(),
 ) -> Result<()> {
-    let mut model = training(settings, data, device)?;
+    let mut model = training(settings, &data.training, device)?;
     for number in 0..count {
         model.step(&Step {
             number,

@@ -31,6 +31,8 @@ pub(crate) struct Device {
     /// Kernels of distances, by the number of coordinates.
     pub(super) distances: RefCell<distances::Cache>,
     staging: RefCell<Staging>,
+    /// What [`constant`](Self::constant) sent, the latest last.
+    constants: RefCell<Vec<(Vec<f32>, Buffer)>>,
     pub(super) landings: Arc<Landings>,
     pub(super) meter: Meter,
     /// Whether products of TF32 numbers are taken by tensor cores.
@@ -57,6 +59,8 @@ pub(super) fn driver(action: &'static str, error: DriverError) -> Error {
     Error::Device { action, reason: error.to_string(), remedy }
 }
 
+/// Lists of numbers that are kept for those who send the same ones again.
+const MOST_CONSTANTS: usize = 32;
 /// Free bytes without which the GPU is not used.
 const LEAST_MEMORY: usize = 256 << 20;
 
@@ -141,6 +145,7 @@ impl Device {
             fused: RefCell::default(),
             distances: RefCell::default(),
             staging: RefCell::new(Staging::new(&context)?),
+            constants: RefCell::default(),
             landings: Arc::new(Landings::new(&context)),
             meter: Meter::default(),
             has_tensor_cores: capability.0 >= 8,
@@ -235,6 +240,21 @@ impl Device {
         let buffer = self.buffer::<T>(values.len())?;
         self.staging.borrow_mut().send(&self.stream, values, *buffer.address())?;
         Ok(buffer)
+    }
+
+    /// A few numbers that come again and again, such as the noise scales of all steps of a sampler:
+    /// sent the first time, found by what they are afterwards. They must not be written to.
+    pub(super) fn constant(&self, numbers: &[f32]) -> Result<Buffer> {
+        let mut known = self.constants.borrow_mut();
+        if let Some((_, sent)) = known.iter().find(|(found, _)| found[..] == *numbers) {
+            return Ok(sent.clone());
+        }
+        if known.len() == MOST_CONSTANTS {
+            known.remove(0);
+        }
+        let sent = self.upload(numbers)?;
+        known.push((numbers.to_vec(), sent.clone()));
+        Ok(sent)
     }
 
     /// Numbers of the GPU on the host, after all work before; see [`land`](Self::land) for a way that

@@ -233,7 +233,7 @@ impl Device {
         let sums = self.zeros::<f32>(3 * num_sets * steps)?;
         let kernel = fused::find(self, mlp.shape, false)?;
         let noise_scales = match &kernel {
-            Some(_) => self.upload(settings.noise_scales)?,
+            Some(_) => self.constant(settings.noise_scales)?,
             None => Buffer::none(),
         };
         let (mut elements, mut values) = (Whole::new(self, total * d), Whole::new(self, total));
@@ -305,7 +305,7 @@ impl Device {
         settings: &DeviceLangevin<'_>,
         (total, dx): (usize, usize),
     ) -> Result<Buffer> {
-        let (out, scales) = (self.buffer::<f32>(total)?, self.upload(settings.noise_scales)?);
+        let (out, scales) = (self.buffer::<f32>(total)?, self.constant(settings.noise_scales)?);
         let ([k0, k1], steps) = (settings.noise.key(), settings.noise_scales.len());
         self.kernels.noise_squares(
             self,

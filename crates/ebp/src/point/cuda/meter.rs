@@ -11,6 +11,15 @@ use cudarc::driver::{CudaEvent, sys};
 use super::device::{Device, driver};
 use crate::Result;
 
+/// What the GPU was given to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelWork {
+    /// From mark to mark, added up.
+    pub time: Duration,
+    /// How many kernels, matrix products, and fills and copies of its memory were sent.
+    pub launches: usize,
+}
+
 /// The marks around every kernel since it was started; off unless asked for.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
@@ -33,14 +42,15 @@ impl Device {
     }
 
     /// Waits for the GPU and adds up; measures no longer.
-    pub(super) fn stop_meter(&self) -> Result<Duration> {
+    pub(super) fn stop_meter(&self) -> Result<KernelWork> {
         self.synchronize()?;
-        let mut total = Duration::ZERO;
+        let mut work = KernelWork::default();
         for (begin, end) in self.meter.marks.take().unwrap_or_default() {
             let ms = begin.elapsed_ms(&end).map_err(|error| driver("read its clock", error))?;
-            total += Duration::from_secs_f64(f64::from(ms.max(0.0)) * 1e-3);
+            work.time += Duration::from_secs_f64(f64::from(ms.max(0.0)) * 1e-3);
+            work.launches += 1;
         }
-        Ok(total)
+        Ok(work)
     }
 
     fn mark(&self) -> Result<CudaEvent> {

@@ -61,7 +61,6 @@ mod values;
 mod whole;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +75,7 @@ pub(crate) use self::inputs::{
     DeviceBatch, DeviceCandidateValues, DeviceCandidates, DeviceCotangent, DeviceLangevin,
     DeviceLeapfrog, DeviceLogWeights, DeviceMlp,
 };
+pub use self::meter::KernelWork;
 pub(crate) use self::motion::DeviceMotion;
 pub(crate) use self::pool::DevicePooled;
 #[cfg(test)]
@@ -182,17 +182,17 @@ impl CudaBackend {
         values::peak(&*self.lock()?)
     }
 
-    /// Does `work` and says for how long the GPU computed meanwhile, for whomever: copies, checks and
-    /// waiting are left out.
+    /// Does `work` and says for how long the GPU computed meanwhile, for whomever, and how many kernels
+    /// it was sent: copies, checks and waiting are left out.
     ///
     /// # Errors
     ///
     /// Those of `work`, and [`Error::Device`](crate::Error::Device) if the driver does not answer.
-    pub fn measure_kernels<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    pub fn measure_kernels<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, KernelWork)> {
         self.lock()?.start_meter();
         let done = work();
-        let time = self.lock()?.stop_meter()?;
-        Ok((done?, time))
+        let kernels = self.lock()?.stop_meter()?;
+        Ok((done?, kernels))
     }
 
     /// For every pair of sets (x, y) the squared distance from each point of x to the nearest one of

@@ -70,6 +70,19 @@ fn a_view_of_more_than_there_is_is_refused() {
 }
 
 #[test]
+fn a_constant_is_sent_once_and_found_by_its_numbers() {
+    on_gpu(|device| {
+        let first = device.constant(&[0.5, 0.25]).unwrap();
+        let other = device.constant(&[0.5]).unwrap();
+        let again = device.constant(&[0.5, 0.25]).unwrap();
+        assert_eq!(first.address(), again.address());
+        assert_ne!(first.address(), other.address());
+        assert_eq!(device.download(&again).unwrap(), [0.5, 0.25]);
+        assert_eq!(device.download(&other).unwrap(), [0.5]);
+    });
+}
+
+#[test]
 fn other_modules_have_kernels_of_their_own() {
     on_gpu(|device| {
         let kernels = Extra::load(&device.context, &[]).unwrap();

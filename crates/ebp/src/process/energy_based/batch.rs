@@ -225,7 +225,7 @@ impl BatchMaker {
             Some(self.posterior_rows(&context)?)
         };
         let sizes = prepared.iter().map(|set| set.target.len() / dim);
-        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        let offsets = self.device.bring(SetOffsets::from_sizes(sizes)?)?;
         let values = concat(&prepared, |set| &set.target);
         let candidates = if plan.num_candidates > 0 {
             let rows = CandidateRows {
@@ -266,7 +266,7 @@ impl BatchMaker {
             })
             .collect::<Result<Vec<_>>>()?;
         let sizes = prepared.iter().map(|set| set.values.len() / self.space.value_dim);
-        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        let offsets = self.device.bring(SetOffsets::from_sizes(sizes)?)?;
         let values = concat(&prepared, |set| &set.values);
         let features = concat(&prepared, |set| &set.features);
         let width = features.len() / offsets.num_elements();
@@ -378,7 +378,8 @@ impl BatchMaker {
             None => None,
         };
         let is_seen = seen.iter().map(|seen| f32::from(u8::from(!seen.is_nothing()))).collect();
-        Ok(PictureTargets { rows: Arc::new(rows), looks, is_seen: self.device.upload(is_seen)? })
+        let (rows, is_seen) = (self.device.bring(rows)?, self.device.upload(is_seen)?);
+        Ok(PictureTargets { rows, looks, is_seen })
     }
 
     fn targets(

@@ -138,6 +138,11 @@ fn choice_of(gpu: &Open<'_>, choice: &Arc<Choice>) -> Result<Arc<SentChoice>> {
     })
 }
 
+/// Sends a choice, unless that was done before.
+pub(in super::super) fn send_choice(gpu: &Gpu, choice: &Arc<Choice>) -> Result<()> {
+    choice_of(&open(gpu)?, choice).map(drop)
+}
+
 pub(in super::super) fn gather(
     gpu: &Gpu,
     x: &Buffer,

@@ -60,6 +60,11 @@ fn symbols_of(gpu: &Open<'_>, symbols: &Arc<Vec<u32>>) -> Result<Arc<Buffer<u32>
     gpu.copy_of(symbols, |device, symbols| device.upload(symbols))
 }
 
+/// Sends symbols, unless that was done before.
+pub(in super::super) fn send_symbols(gpu: &Gpu, symbols: &Arc<Vec<u32>>) -> Result<()> {
+    symbols_of(&open(gpu)?, symbols).map(drop)
+}
+
 pub(in super::super) fn softmax(
     gpu: &Gpu,
     potentials: &Buffer,

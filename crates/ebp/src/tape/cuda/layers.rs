@@ -194,6 +194,11 @@ fn attention_sets_of(gpu: &Open<'_>, sets: &Arc<AttentionSets>) -> Result<Arc<Se
     })
 }
 
+/// Sends who looks at whom, unless that was done before.
+pub(in super::super) fn send_attention_sets(gpu: &Gpu, sets: &Arc<AttentionSets>) -> Result<()> {
+    attention_sets_of(&open(gpu)?, sets).map(drop)
+}
+
 pub(in super::super) fn attention(
     gpu: &Gpu,
     heads: Heads,

@@ -29,17 +29,20 @@ mod points;
 mod store;
 mod sums;
 
+use std::sync::Arc;
+
 pub(super) use self::adam::adam;
 pub(super) use self::entries::{
     arrange, concat, cut, fill, gather, gather_backward, interpolate, interpolate_backward, join,
-    map, map_backward, place, repeat_columns, scale_from, weigh_draws,
+    map, map_backward, place, repeat_columns, scale_from, send_choice, weigh_draws,
 };
 pub(super) use self::laws::{
     cell, cell_backward, draw, draw_backward, kl, kl_backward, log_mass, log_mass_backward,
-    log_sum_exp, normals, softmax, weight_figures,
+    log_sum_exp, normals, send_symbols, softmax, weight_figures,
 };
 pub(super) use self::layers::{
-    attention, attention_backward, planar, planar_backward, spectral_norm, spectral_norm_backward,
+    attention, attention_backward, planar, planar_backward, send_attention_sets, spectral_norm,
+    spectral_norm_backward,
 };
 pub(super) use self::mixture::{
     mixture_draws, mixture_draws_backward, mixture_log_density, mixture_log_density_backward,
@@ -55,9 +58,9 @@ pub(super) use self::sums::{
     column_sums, normalise, normalise_backward, row_sums, set_sums, spread, sum,
 };
 use super::Array;
-use crate::Result;
 pub(super) use crate::point::cuda::Buffer;
-use crate::point::cuda::CudaBackend as Gpu;
+pub(super) use crate::point::cuda::CudaBackend as Gpu;
+use crate::{Result, SetOffsets};
 
 pub(super) fn upload(gpu: &Gpu, values: &[f32]) -> Result<Array> {
     Ok(open(gpu)?.upload(values)?.into())
@@ -65,6 +68,16 @@ pub(super) fn upload(gpu: &Gpu, values: &[f32]) -> Result<Array> {
 
 pub(super) fn zeros(gpu: &Gpu, length: usize) -> Result<Array> {
     Ok(open(gpu)?.zeros::<f32>(length)?.into())
+}
+
+/// `length` ones.
+pub(super) fn ones(gpu: &Gpu, length: usize) -> Result<Array> {
+    Ok(open(gpu)?.filled(1.0, length)?.into())
+}
+
+/// Sends which row belongs to which set, unless that was done before.
+pub(super) fn send_offsets(gpu: &Gpu, offsets: &Arc<SetOffsets>) -> Result<()> {
+    open(gpu)?.sets(offsets).map(drop)
 }
 
 pub(super) fn download(gpu: &Gpu, buffer: &Buffer) -> Result<Vec<f32>> {
