@@ -119,21 +119,14 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
         num_proposals: arguments.proposals,
         stream: Stream::new(arguments.seed, "score"),
     };
-    let count = clouds.num_clouds() as u64;
-    let bar = progress::bar(count, arguments.common.quiet, TEMPLATE);
-    let scores =
-        model.clouds()?.score(&clouds, &options, &mut |done| bar.set_position(done as u64))?;
-    bar.finish_and_clear();
-    if let Some(path) = &arguments.points {
-        let all: Vec<f32> = scores.iter().flat_map(|score| score.log_densities.clone()).collect();
-        write_npy(path, &Array::new(vec![all.len()], all)?, Precision::Single)?;
-    }
-    let rows = scores.iter().zip(clouds.names()).map(|(score, name)| {
+    let bar = progress::bar(clouds.num_sets() as u64, arguments.common.quiet, TEMPLATE);
+    let (mut rows, mut log_densities) = (Vec::new(), Vec::new());
+    model.clouds()?.score(&clouds, &options, &mut |set, score| {
         let n = score.energies.len() as f64;
         let points = score.log_densities.iter().enumerate();
         let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
-        Row {
-            name: name.clone(),
+        rows.push(Row {
+            name: clouds.name(set),
             points: score.energies.len(),
             energy: score.mean_energy(),
             log_likelihood: score.log_likelihood.value / n,
@@ -141,14 +134,23 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
             kl: score.kl,
             worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x)),
             worst_point: worst.map_or(0, |(point, _)| point),
+        });
+        if arguments.points.is_some() {
+            log_densities.extend(score.log_densities);
         }
-    });
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    if let Some(path) = &arguments.points {
+        let array = Array::new(vec![log_densities.len()], log_densities)?;
+        write_npy(path, &array, Precision::Single)?;
+    }
     Ok(Report {
         model: arguments.model.display().to_string(),
         estimator: model.name(),
         prior: arguments.prior.name(),
         draws: arguments.draws,
         proposals: arguments.proposals,
-        sets: rows.collect(),
+        sets: rows,
     })
 }

@@ -31,7 +31,6 @@ mod train;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::clouds::sets;
 pub use self::clouds::{
     CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudScore, CloudSettings,
     PriorKind, ScoreOptions, class_of, read_cloud_inputs, write_clouds,
@@ -61,7 +60,7 @@ pub use self::settings::Settings;
 use self::train::Lesson;
 pub use self::train::{Data, TrainOptions};
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
-use crate::data::Clouds;
+use crate::data::CloudSource;
 use crate::data::table::Locations;
 use crate::process::{DenoiseSettings, LatentCodes, Process};
 use crate::train::seconds_of_training;
@@ -251,8 +250,10 @@ impl Model {
     /// # Errors
     ///
     /// As [`clouds`](Self::clouds) and [`CloudModel::score`].
-    pub fn score(&self, clouds: &Clouds, options: &ScoreOptions) -> Result<Vec<CloudScore>> {
-        self.clouds()?.score(clouds, options, &mut |_| {})
+    pub fn score(&self, clouds: &CloudSource, options: &ScoreOptions) -> Result<Vec<CloudScore>> {
+        let mut scores = Vec::new();
+        self.clouds()?.score(clouds, options, &mut |_, score| scores.push(score))?;
+        Ok(scores)
     }
 
     /// Codes and features of clouds.
@@ -260,7 +261,7 @@ impl Model {
     /// # Errors
     ///
     /// As [`clouds`](Self::clouds) and [`CloudModel::encode`].
-    pub fn encode(&self, clouds: &Clouds) -> Result<LatentCodes> {
+    pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
         self.clouds()?.encode(clouds)
     }
 

@@ -82,7 +82,6 @@ impl Source {
         let mut sets = SetBatch::new(0, self.clouds.dim());
         for set in self.members(step.number) {
             sets.push(&[], &self.clouds.set(set))?;
-            self.clouds.was_read(set);
         }
         self.maker.prepare(&TaskBatch::whole(sets), step)
     }

@@ -8,8 +8,8 @@
 //! a mean over draws of θ: an estimate from below on average, closer with more draws. Both have
 //! standard errors. A point on its own is judged at θ = μ of its set.
 
-use super::{CloudModel, PriorKind, sets};
-use crate::data::Clouds;
+use super::{CloudModel, PriorKind};
+use crate::data::CloudSource;
 use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -63,7 +63,8 @@ impl CloudScore {
 }
 
 impl CloudModel {
-    /// Scores clouds in the units of the data; `watch` is told how many are done.
+    /// Scores clouds in the units of the data, one after the other: `take` gets the number of each and
+    /// what was found, so that neither the clouds nor all their points' numbers need be in memory.
     ///
     /// # Errors
     ///
@@ -71,10 +72,10 @@ impl CloudModel {
     /// [`prior`](Self::prior).
     pub fn score(
         &self,
-        clouds: &Clouds,
+        clouds: &CloudSource,
         options: &ScoreOptions,
-        watch: &mut dyn FnMut(usize),
-    ) -> Result<Vec<CloudScore>> {
+        take: &mut dyn FnMut(usize, CloudScore),
+    ) -> Result<()> {
         let ScoreOptions { prior, num_draws, num_proposals, stream } = *options;
         if num_draws == 0 {
             return Err(Error::invalid("num_draws", "at least 1", num_draws));
@@ -84,14 +85,13 @@ impl CloudModel {
             Error::refused(message).with_help("`--prior standard` needs none")
         })?;
         let clouds = self.standardise(clouds)?;
-        let clouds = sets(&clouds);
         let codes = self.encode_standardised(&clouds)?;
         let k = self.latent_dim();
         let at_mean = self.process.log_partition(&codes.mean, num_proposals, stream.child(0))?;
         // Densities of data are those of standardised points over scaleᵈ.
         let shift = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
-        let mut scores = Vec::with_capacity(clouds.len());
-        for (number, cloud) in clouds.iter().enumerate() {
+        for (number, at_mean) in at_mean.iter().enumerate() {
+            let cloud = &*clouds.set(number);
             let stream = stream.child(1 + number as u64);
             let mean = &codes.mean[number * k..][..k];
             let log_std_dev = &codes.log_std_dev[number * k..][..k];
@@ -123,20 +123,20 @@ impl CloudModel {
             let mut log_likelihood = LogDensity::of_mean(&terms);
             log_likelihood.value -= n * shift;
             // n log Z is as uncertain as n times log Z, on top of what θ adds.
-            let from_partition = n * at_mean[number].std_error;
+            let from_partition = n * at_mean.std_error;
             log_likelihood.std_error = log_likelihood.std_error.hypot(from_partition);
             let u = self.process.log_potentials(cloud, mean)?;
             #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
-            let log_z = (at_mean[number].value + shift) as f32;
+            let log_z = (at_mean.value + shift) as f32;
             let kl = mean.iter().zip(log_std_dev);
-            scores.push(CloudScore {
+            let score = CloudScore {
                 energies: u.iter().map(|u| -u).collect(),
                 log_densities: u.iter().map(|u| u - log_z).collect(),
                 kl: kl.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum(),
                 log_likelihood,
-            });
-            watch(number + 1);
+            };
+            take(number, score);
         }
-        Ok(scores)
+        Ok(())
     }
 }
