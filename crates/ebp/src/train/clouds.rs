@@ -115,10 +115,7 @@ impl Source {
 
 impl Trainable for CloudTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let batch = match self.ahead.take(step) {
-            Some(batch) => batch?,
-            None => self.source.prepare(step)?,
-        };
+        let batch = self.ahead.take_or(step, || self.source.prepare(step))?;
         self.process.learn(&batch, step)
     }
 

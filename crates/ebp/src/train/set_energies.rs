@@ -136,10 +136,7 @@ impl SetTraining {
 
 impl Trainable for SetTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let sets = match self.ahead.take(step) {
-            Some(sets) => sets?,
-            None => self.sets.draw(step),
-        };
+        let sets = self.ahead.take_or(step, || Ok(self.sets.draw(step)))?;
         let inner = Step { stream: step.stream.child(1), ..*step };
         self.model.learn(sets, self.sets.set_size, &inner)
     }
