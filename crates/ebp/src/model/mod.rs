@@ -32,8 +32,8 @@ mod train;
 use std::path::{Path, PathBuf};
 
 pub use self::clouds::{
-    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudScore, CloudSettings,
-    PriorKind, ScoreOptions, class_of, read_cloud_inputs, write_clouds,
+    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudSettings, PriorKind,
+    ScoreOptions, class_of, read_cloud_inputs, write_clouds,
 };
 pub use self::curves::{
     CurveData, CurveDataSettings, CurveEvaluation, CurveModel, CurveProcess, CurveSettings,
@@ -62,7 +62,7 @@ pub use self::train::{Data, TrainOptions};
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::data::CloudSource;
 use crate::data::table::Locations;
-use crate::process::{DenoiseSettings, LatentCodes, Process};
+use crate::process::{DenoiseSettings, LatentCodes, Process, SetScore};
 use crate::train::seconds_of_training;
 use crate::{Error, IndexedSet, Result};
 
@@ -250,7 +250,7 @@ impl Model {
     /// # Errors
     ///
     /// As [`clouds`](Self::clouds) and [`CloudModel::score`].
-    pub fn score(&self, clouds: &CloudSource, options: &ScoreOptions) -> Result<Vec<CloudScore>> {
+    pub fn score(&self, clouds: &CloudSource, options: &ScoreOptions) -> Result<Vec<SetScore>> {
         let mut scores = Vec::new();
         self.clouds()?.score(clouds, options, &mut |_, score| scores.push(score))?;
         Ok(scores)

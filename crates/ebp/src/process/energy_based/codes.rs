@@ -26,6 +26,16 @@ impl LatentCodes {
         self.mean.len() / self.latent_dim.max(1)
     }
 
+    /// μ and log σ of a set.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such set, as slice indexing does.
+    pub fn of_set(&self, set: usize) -> (&[f32], &[f32]) {
+        let k = self.latent_dim;
+        (&self.mean[set * k..][..k], &self.log_std_dev[set * k..][..k])
+    }
+
     /// The codes of further sets after these.
     pub(crate) fn append(&mut self, mut others: Self) {
         self.mean.append(&mut others.mean);
