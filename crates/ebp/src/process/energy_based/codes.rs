@@ -27,11 +27,7 @@ impl LatentCodes {
     }
 
     /// μ and log σ of a set.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such set, as slice indexing does.
-    pub fn of_set(&self, set: usize) -> (&[f32], &[f32]) {
+    pub(crate) fn of_set(&self, set: usize) -> (&[f32], &[f32]) {
         let k = self.latent_dim;
         (&self.mean[set * k..][..k], &self.log_std_dev[set * k..][..k])
     }

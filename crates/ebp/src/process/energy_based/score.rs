@@ -78,11 +78,7 @@ impl EnergyBasedProcess {
     }
 
     /// Scores one set by its code, μ and log σ of q(θ | set), and a law of θ.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if there are no draws; as [`Prior::log_density`].
-    pub fn score_set(
+    pub(crate) fn score_set(
         &self,
         set: &[f32],
         (mean, log_std_dev): (&[f32], &[f32]),
