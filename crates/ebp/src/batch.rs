@@ -99,6 +99,47 @@ impl SetBatch {
         &self.values[self.starts[set] * self.value_dim..self.starts[set + 1] * self.value_dim]
     }
 
+    /// t of all elements of all sets, `[total, d_t]`.
+    pub fn all_locations(&self) -> &[f32] {
+        &self.locations
+    }
+
+    /// x of all elements of all sets, `[total, d_x]`.
+    pub fn all_values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// How many elements each set has.
+    pub fn sizes(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.starts.windows(2).map(|pair| pair[1] - pair[0])
+    }
+
+    /// Some elements of a set, in the order given, as a batch of that one set.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such set or element, as slice indexing does.
+    #[must_use]
+    pub fn select(&self, set: usize, elements: &[usize]) -> Self {
+        let gather = |numbers: &[f32], width: usize| -> Vec<f32> {
+            elements.iter().flat_map(|&n| &numbers[n * width..][..width]).copied().collect()
+        };
+        Self {
+            starts: vec![0, elements.len()],
+            locations: gather(self.locations(set), self.location_dim),
+            values: gather(self.values(set), self.value_dim),
+            ..*self
+        }
+    }
+
+    /// The sets of `other`, which has the same dimensions, after these.
+    fn append(&mut self, other: &Self) {
+        let end = self.num_elements();
+        self.starts.extend(other.starts[1..].iter().map(|start| end + start));
+        self.locations.extend_from_slice(&other.locations);
+        self.values.extend_from_slice(&other.values);
+    }
+
     /// Every set with the elements of the same set of `other` after its own.
     ///
     /// # Errors
@@ -133,6 +174,23 @@ impl TaskBatch {
         let mut context = SetBatch::new(sets.location_dim, sets.value_dim);
         context.starts = vec![0; sets.starts.len()];
         Self { context, target: sets }
+    }
+
+    /// All sets of several batches, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if there is no batch or their dimensions differ.
+    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or_else(|| Error::invalid("tasks", "at least one", 0))?;
+        let (dt, dx) = (all.target.location_dim, all.target.value_dim);
+        for part in parts {
+            part.check(dt, dx)?;
+            all.context.append(&part.context);
+            all.target.append(&part.target);
+        }
+        Ok(all)
     }
 
     /// How many sets.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
 use ebp::data::normalise::{Affine, NormaliseBy};
+use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::data::{Cache, CacheWriter, CloudSource, Clouds, Split, read_clouds};
 use ebp::nn::{Record, Step};
 use ebp::process::EnergyBasedProcess;
@@ -91,13 +92,10 @@ fn every_reader_of_a_cache_applies_its_normalisation() {
         let cache = Cache::open(&path).unwrap();
         let source = CloudSource::open(&path).unwrap();
         let read = read_clouds(&path).unwrap();
-        let mut points = vec![1.0; 3];
         for (number, expected) in expected.iter().enumerate() {
             assert!(is_near(&cache.normalised(number), expected), "{by:?}");
             assert!(is_near(&source.set(number), expected), "{by:?}");
             assert!(is_near(read.cloud(number), expected), "{by:?}");
-            source.read_into(number, &mut points);
-            assert!(is_near(&points, expected), "{by:?}");
             assert_eq!(cache.set(number), cloud(number), "the numbers of the source stay");
         }
     }
@@ -191,6 +189,39 @@ fn parts_of_a_source_are_lists_of_its_members() {
     }
     let wrong = Affine { centre: vec![0.0], scale: 1.0 };
     assert!(all.clone().standardised(wrong).is_err());
+}
+
+/// Several paths are one source, a cache among them still mapped and normalised.
+#[test]
+fn several_caches_are_one_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.ebp", "b.ebp"].map(|name| folder.path().join(name));
+    write(&paths[0], 2, NormaliseBy::Sphere, |_| Split::Train);
+    write(&paths[1], 3, NormaliseBy::None, |number| match number {
+        1 => Split::Test,
+        _ => Split::Train,
+    });
+    let all = CloudSource::open_all(&paths).unwrap();
+    assert_eq!(all.num_sets(), 5);
+    let first = CloudSource::open(&paths[0]).unwrap();
+    for set in 0..2 {
+        assert_eq!(all.set(set), first.set(set));
+    }
+    for set in 0..3 {
+        assert_eq!(*all.set(2 + set), cloud(set));
+        assert_eq!(
+            (all.name(2 + set), all.size(2 + set)),
+            (format!("set {set}"), cloud(set).len() / DIM)
+        );
+    }
+    assert_eq!(all.members(Split::Test), [3]);
+    let none: [&Path; 0] = [];
+    assert!(CloudSource::open_all(&none).is_err());
+    let flat = folder.path().join("flat.npy");
+    let square = Array::new(vec![1, 4, 2], vec![0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
+    write_npy(&flat, &square, Precision::Single).unwrap();
+    let message = CloudSource::open_all(&[&paths[0], &flat]).unwrap_err().to_string();
+    assert!(message.contains("found 2 in `") && message.contains("flat.npy"), "{message}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ebp::latent::{
-    Codes, FlowConfig, FlowPrior, GaussianPrior, KernelConfig, KernelPrior, Prior, StandardPrior,
+    Codes, FlowConfig, FlowPrior, GaussianPrior, KernelConfig, KernelPrior, Prior, PriorState,
+    StandardPrior,
 };
 use ebp::rng::Stream;
 
@@ -131,10 +132,18 @@ fn a_restored_flow_is_the_same_to_the_last_bit() {
     let draws = first.sample(20, stream).unwrap();
     assert_eq!(draws, second.sample(20, stream).unwrap());
     assert_eq!(draws, restored.sample(20, stream).unwrap());
-    let mut broken = first.state().unwrap();
-    let name = broken.keys().find(|name| name.starts_with("coupling0")).unwrap().clone();
-    broken.remove(&name);
-    assert!(FlowPrior::restore(&broken).unwrap_err().to_string().contains(&name));
+    let whole = first.state().unwrap();
+    let refusal = |state: &PriorState| FlowPrior::restore(state).unwrap_err().to_string();
+    let last = format!("coupling{}", config.num_layers - 1);
+    for name in ["coupling0", &last, "num_layers", "hidden_width"] {
+        let mut broken = whole.clone();
+        assert!(broken.remove(name).is_some(), "{name}");
+        assert!(refusal(&broken).contains(name), "{name}");
+    }
+    let mut longer = whole.clone();
+    longer.insert(format!("coupling{}", config.num_layers), whole[&last].clone());
+    let message = refusal(&longer);
+    assert!(message.contains("no more layers than `num_layers` = 8, found 9"), "{message}");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ebp::data::Clouds;
 use ebp::data::table::Locations;
+use ebp::data::{CloudSource, Clouds};
 use ebp::model::{
     Data, Model, PredictOptions, PriorKind, SampleOptions, ScoreOptions, Settings, TrainOptions,
 };
@@ -46,10 +46,10 @@ fn in_folder(folder: &Path) -> TrainOptions<'_> {
     TrainOptions { directory: Some(folder.into()), ..TrainOptions::default() }
 }
 
-fn two_clouds() -> Clouds {
+fn two_clouds() -> CloudSource {
     let points: Vec<f32> = (0..60).map(|i| (i as f32 * 0.37).sin() * 0.3).collect();
     let offsets = SetOffsets::from_sizes([12, 8]).unwrap();
-    Clouds::new(3, points, offsets, vec!["a/0".into(), "b/0".into()]).unwrap()
+    Clouds::new(3, points, offsets, vec!["a/0".into(), "b/0".into()]).unwrap().into()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn clouds_are_trained_in_memory_saved_and_answer_alike() {
     // Only p(θ) differs.
     assert_eq!(by_standard[0].log_densities, scores[0].log_densities);
     assert!((by_standard[0].log_likelihood.value - scores[0].log_likelihood.value).abs() > 1e-6);
-    let cleaned = loaded.denoise(clouds.cloud(0), &DenoiseSettings::default()).unwrap();
+    let cleaned = loaded.denoise(&clouds.set(0), &DenoiseSettings::default()).unwrap();
     assert_eq!(cleaned.len(), 36);
 
     let error = loaded.curves().unwrap_err();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use ebp::SetOffsets;
-use ebp::data::PlanarFamily;
+use ebp::data::{Clouds, PlanarFamily};
 use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
 
@@ -198,5 +198,8 @@ fn settings_out_of_range_are_named() {
     let config = SetEnergyConfig { step_size: 0.0, ..SetEnergyConfig::default() };
     assert!(message(config).contains("`step_size` must be positive"));
     let model = model(Interaction::DeepSets, SummaryPooling::Mean);
-    assert!(SetTraining::new(model, SetSource::Clouds(vec![vec![0.0; 3]]), 4, 6).is_err());
+    let offsets = SetOffsets::uniform(1, 1).unwrap();
+    let solid = Clouds::new(3, vec![0.0; 3], offsets, vec!["solid".into()]).unwrap();
+    let error = SetTraining::new(model, SetSource::Clouds(solid.into()), 4, 6).unwrap_err();
+    assert_eq!(error.to_string(), "`clouds` must be of 2 numbers a point, found 3");
 }

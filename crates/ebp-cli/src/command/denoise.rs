@@ -96,13 +96,13 @@ fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
         noise: arguments.noise,
         ..DenoiseSettings::default()
     };
-    let count = clouds.num_clouds();
+    let count = clouds.num_sets();
     let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
     let (mut after, mut moved) = (Vec::new(), 0.0);
     for set in 0..count {
-        let noisy = clouds.cloud(set);
-        let clean = model.denoise(noisy, &settings)?;
-        let square: f64 = clean.iter().zip(noisy).map(|(a, b)| f64::from((a - b).powi(2))).sum();
+        let noisy = clouds.set(set);
+        let clean = model.denoise(&noisy, &settings)?;
+        let square: f64 = clean.iter().zip(&*noisy).map(|(a, b)| f64::from((a - b).powi(2))).sum();
         moved += (square * dim as f64 / noisy.len() as f64).sqrt() / count as f64;
         after.push(clean);
         bar.inc(1);
@@ -115,7 +115,7 @@ fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
     }
     if let Some(picture) = &arguments.picture {
         let shown = count.min(COLUMNS);
-        let before: Vec<Vec<f32>> = (0..shown).map(|set| clouds.cloud(set).to_vec()).collect();
+        let before: Vec<Vec<f32>> = (0..shown).map(|set| clouds.set(set).into_owned()).collect();
         save(&contact_sheet::draw_rows(&[&before, &after[..shown]], dim), picture)?;
     }
     Ok(Report {

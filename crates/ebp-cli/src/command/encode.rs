@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ebp::data::Clouds;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::model::{Model, class_of, read_cloud_inputs};
 use serde::Serialize;
@@ -83,23 +82,24 @@ pub(crate) fn run(arguments: &EncodeArguments) -> Result<(), Failure> {
 fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
     let clouds = read_cloud_inputs(&arguments.sets)?;
-    let count = clouds.num_clouds();
+    let count = clouds.num_sets();
     let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
     let mut values = Vec::new();
     for start in (0..count).step_by(AT_ONCE) {
-        let members = start..(start + AT_ONCE).min(count);
-        let codes = model.encode(&part(&clouds, members.clone())?)?;
+        let members: Vec<usize> = (start..(start + AT_ONCE).min(count)).collect();
+        let codes = model.encode(&clouds.select(&members)?)?;
         values.extend(match arguments.features {
             FeatureName::Pooled => codes.pooled,
             FeatureName::Mean => codes.mean,
         });
-        bar.set_position(members.end as u64);
+        bar.inc(members.len() as u64);
     }
     bar.finish_and_clear();
     let width = values.len() / count;
     write_npy(&arguments.out, &Array::new(vec![count, width], values)?, Precision::Single)?;
     if let Some(path) = &arguments.labels {
-        let lines: Vec<&str> = clouds.names().iter().map(|name| class_of(name)).collect();
+        let class = |set| class_of(&clouds.name(set)).to_owned();
+        let lines: Vec<String> = (0..count).map(class).collect();
         std::fs::write(path, lines.join("\n") + "\n")
             .map_err(|error| Failure::cannot("write", path, &error))?;
     }
@@ -109,12 +109,4 @@ fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
         features: width,
         out: arguments.out.display().to_string(),
     })
-}
-
-/// A run of clouds.
-fn part(clouds: &Clouds, members: std::ops::Range<usize>) -> ebp::Result<Clouds> {
-    let points = members.clone().flat_map(|set| clouds.cloud(set).iter().copied()).collect();
-    let sizes = members.clone().map(|set| clouds.offsets().size(set));
-    let offsets = ebp::SetOffsets::from_sizes(sizes)?;
-    Clouds::new(clouds.dim(), points, offsets, clouds.names()[members].to_vec())
 }

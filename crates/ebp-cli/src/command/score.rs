@@ -6,6 +6,7 @@ use clap::Args;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::experiment::table;
 use ebp::model::{Model, PriorKind, ScoreOptions, read_cloud_inputs};
+use ebp::process::LogDensity;
 use ebp::rng::Stream;
 use serde::Serialize;
 
@@ -70,9 +71,28 @@ struct Row {
     /// Nats per point, in the units of the data.
     log_likelihood: f64,
     std_error: f64,
+    effective_draws: f64,
     kl: f64,
+    /// At θ = μ, by importance sampling.
+    log_partition: f64,
+    log_partition_error: f64,
+    /// Bounds of the learned sampler, with their errors.
+    log_partition_bounds: Option<[Bound; 2]>,
     worst_log_density: f64,
     worst_point: usize,
+}
+
+/// A bound of log Z.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Bound {
+    value: f64,
+    std_error: f64,
+}
+
+impl From<LogDensity> for Bound {
+    fn from(found: LogDensity) -> Self {
+        Self { value: found.value, std_error: found.std_error }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -94,18 +114,28 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
     if arguments.common.json {
         return output::print_json(&report);
     }
-    let head = ["set", "points", "energy", "log p / point", "KL", "worst", "point"];
-    let mut lines = vec![head.map(String::from).to_vec()];
+    let mut head =
+        vec!["set", "points", "energy", "log p / point", "draws", "KL", "worst", "point"];
+    if report.sets.iter().any(|row| row.log_partition_bounds.is_some()) {
+        head.extend(["log Z", "at least", "at most"]);
+    }
+    let mut lines = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
     for row in &report.sets {
-        lines.push(vec![
+        let mut line = vec![
             row.name.clone(),
             row.points.to_string(),
             format!("{:.3}", row.energy),
             format!("{:.3} ± {:.3}", row.log_likelihood, row.std_error),
+            format!("{:.1} of {}", row.effective_draws, report.draws),
             format!("{:.1}", row.kl),
             format!("{:.2}", row.worst_log_density),
             row.worst_point.to_string(),
-        ]);
+        ];
+        if let Some(bounds) = &row.log_partition_bounds {
+            line.push(format!("{:.3} ± {:.3}", row.log_partition, row.log_partition_error));
+            line.extend(bounds.map(|b| format!("{:.3} ± {:.3}", b.value, b.std_error)));
+        }
+        lines.push(line);
     }
     output::print(&format!("{}θ from {}\n", table(&lines), report.prior))
 }
@@ -119,36 +149,44 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
         num_proposals: arguments.proposals,
         stream: Stream::new(arguments.seed, "score"),
     };
-    let count = clouds.num_clouds() as u64;
-    let bar = progress::bar(count, arguments.common.quiet, TEMPLATE);
-    let scores =
-        model.clouds()?.score(&clouds, &options, &mut |done| bar.set_position(done as u64))?;
-    bar.finish_and_clear();
-    if let Some(path) = &arguments.points {
-        let all: Vec<f32> = scores.iter().flat_map(|score| score.log_densities.clone()).collect();
-        write_npy(path, &Array::new(vec![all.len()], all)?, Precision::Single)?;
-    }
-    let rows = scores.iter().zip(clouds.names()).map(|(score, name)| {
+    let bar = progress::bar(clouds.num_sets() as u64, arguments.common.quiet, TEMPLATE);
+    let (mut rows, mut log_densities) = (Vec::new(), Vec::new());
+    model.clouds()?.score(&clouds, &options, &mut |set, score| {
         let n = score.energies.len() as f64;
         let points = score.log_densities.iter().enumerate();
         let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
-        Row {
-            name: name.clone(),
+        rows.push(Row {
+            name: clouds.name(set),
             points: score.energies.len(),
             energy: score.mean_energy(),
             log_likelihood: score.log_likelihood.value / n,
             std_error: score.log_likelihood.std_error / n,
+            effective_draws: score.effective_draws,
             kl: score.kl,
+            log_partition: score.log_partition.value,
+            log_partition_error: score.log_partition.std_error,
+            log_partition_bounds: score
+                .partition_bounds
+                .map(|bounds| [bounds.lower.into(), bounds.upper.into()]),
             worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x)),
             worst_point: worst.map_or(0, |(point, _)| point),
+        });
+        if arguments.points.is_some() {
+            log_densities.extend(score.log_densities);
         }
-    });
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    if let Some(path) = &arguments.points {
+        let array = Array::new(vec![log_densities.len()], log_densities)?;
+        write_npy(path, &array, Precision::Single)?;
+    }
     Ok(Report {
         model: arguments.model.display().to_string(),
         estimator: model.name(),
         prior: arguments.prior.name(),
         draws: arguments.draws,
         proposals: arguments.proposals,
-        sets: rows.collect(),
+        sets: rows,
     })
 }

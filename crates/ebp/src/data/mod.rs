@@ -33,6 +33,6 @@ pub use file::Real;
 pub use mesh::{Mesh, read_mesh};
 pub use pixels::Grid;
 pub use planar::PlanarFamily;
-pub use source::{CloudSource, CloudStatistics, SetView};
+pub use source::{CloudSource, CloudStatistics};
 pub use standardise::Standardiser;
 pub use table::{ColumnChoice, NamedSet};

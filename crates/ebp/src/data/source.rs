@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! file or folder ── Clouds ─┐
-//!                           ├─ CloudSource ── select, splits ── standardised ── SetView of a set
+//!                           ├─ CloudSource ── select, splits ── standardised ── points of a set
 //! cache (.ebp) ──── Cache ──┘   (shared)      (members)         (c, s)          z = (x − c)/s
 //! ```
 //!
@@ -26,17 +26,56 @@ use crate::{Error, Result, SetOffsets};
 /// Clouds of one dimension and any sizes. Cloning shares the points.
 #[derive(Clone, Debug)]
 pub struct CloudSource {
-    store: Arc<Store>,
-    /// Which sets of the store, in their order.
-    members: Arc<[usize]>,
-    /// What is applied after the store's own normalisation.
+    /// At least one, all of one dimension.
+    stores: Arc<[Store]>,
+    /// Which sets of the stores, in their order.
+    members: Arc<[Member]>,
+    /// What is applied after the stores' own normalisation.
     affine: Option<Affine>,
+}
+
+/// A set by its store and its number there.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    store: usize,
+    set: usize,
 }
 
 #[derive(Debug)]
 enum Store {
     Memory(Clouds),
     Mapped(Box<Cache>),
+}
+
+impl Store {
+    /// A cache, which stays where it is, or the clouds of a file or folder of any other format.
+    fn open(path: &Path) -> Result<Self> {
+        if !Cache::is_cache(path) {
+            return Ok(Self::Memory(read_cloud_files(path)?));
+        }
+        let cache = Cache::open(path)?;
+        match cache.meta().kind {
+            Kind::Clouds => Ok(Self::Mapped(Box::new(cache))),
+            kind => {
+                let field = format!("cache `{}`", path.display());
+                Err(Error::invalid(field, "of clouds", format!("{kind:?}")))
+            }
+        }
+    }
+
+    fn dim(&self) -> usize {
+        match self {
+            Self::Memory(clouds) => clouds.dim(),
+            Self::Mapped(cache) => cache.meta().dim,
+        }
+    }
+
+    fn offsets(&self) -> &SetOffsets {
+        match self {
+            Self::Memory(clouds) => clouds.offsets(),
+            Self::Mapped(cache) => cache.offsets(),
+        }
+    }
 }
 
 /// What one pass over all points of a source finds.
@@ -48,72 +87,56 @@ pub struct CloudStatistics {
     pub largest: f32,
 }
 
-/// One set as it lies in its source, with what brings it into the units that were asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct SetView<'a> {
-    points: &'a [f32],
-    affines: [Option<&'a Affine>; 2],
-}
-
-impl<'a> From<&'a [f32]> for SetView<'a> {
-    fn from(points: &'a [f32]) -> Self {
-        Self { points, affines: [None; 2] }
-    }
-}
-
-impl<'a> SetView<'a> {
-    /// The points `[n, d]` before anything is applied to them.
-    pub fn stored(&self) -> &'a [f32] {
-        self.points
-    }
-
-    /// Brings points that were copied from [`stored`](Self::stored) into the units of the source.
-    pub fn apply(&self, points: &mut [f32]) {
-        for affine in self.affines.into_iter().flatten() {
-            affine.apply(points);
-        }
-    }
-}
-
 impl From<Clouds> for CloudSource {
     fn from(clouds: Clouds) -> Self {
-        let members = (0..clouds.num_clouds()).collect();
-        Self { store: Arc::new(Store::Memory(clouds)), members, affine: None }
+        Self::of(vec![Store::Memory(clouds)])
     }
 }
 
 impl CloudSource {
-    /// The sets of a cache, with its normalisation applied.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if it does not hold clouds.
-    pub fn mapped(cache: Cache) -> Result<Self> {
-        if cache.meta().kind != Kind::Clouds {
-            return Err(Error::invalid("cache", "of clouds", format!("{:?}", cache.meta().kind)));
-        }
-        let members = (0..cache.len()).collect();
-        Ok(Self { store: Arc::new(Store::Mapped(Box::new(cache))), members, affine: None })
+    fn of(stores: Vec<Store>) -> Self {
+        let of_store = |(store, sets): (usize, &Store)| {
+            (0..sets.offsets().num_sets()).map(move |set| Member { store, set })
+        };
+        let members = stores.iter().enumerate().flat_map(of_store).collect();
+        Self { stores: stores.into(), members, affine: None }
     }
 
-    /// A cache, which stays where it is, or the clouds of a file or folder of any other format.
+    /// A cache, which stays where it is and whose normalisation is applied, or the clouds of a file or
+    /// folder of any other format.
     ///
     /// # Errors
     ///
-    /// As [`Cache::open`] and [`read_clouds`](super::read_clouds).
+    /// As [`Cache::open`] and [`read_clouds`](super::read_clouds); [`Error::InvalidValue`] if a cache
+    /// does not hold clouds.
     pub fn open(path: &Path) -> Result<Self> {
-        if Cache::is_cache(path) {
-            return Self::mapped(Cache::open(path)?);
+        Ok(Self::of(vec![Store::open(path)?]))
+    }
+
+    /// All clouds of several caches, files and folders, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and [`Error::InvalidValue`] if there is no path or the clouds'
+    /// dimensions differ.
+    pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let stores =
+            paths.iter().map(|path| Store::open(path.as_ref())).collect::<Result<Vec<_>>>()?;
+        let Some(dim) = stores.first().map(Store::dim) else {
+            return Err(Error::invalid("paths", "at least one of clouds", "none"));
+        };
+        if let Some(place) = stores.iter().position(|store| store.dim() != dim) {
+            let show = |place: usize| paths[place].as_ref().display();
+            let expected = format!("clouds of {dim} numbers a point, as `{}`", show(0));
+            let found = format!("{} in `{}`", stores[place].dim(), show(place));
+            return Err(Error::invalid("paths", expected, found));
         }
-        Ok(read_cloud_files(path)?.into())
+        Ok(Self::of(stores))
     }
 
     /// Numbers of a point.
     pub fn dim(&self) -> usize {
-        match &*self.store {
-            Store::Memory(clouds) => clouds.dim(),
-            Store::Mapped(cache) => cache.meta().dim,
-        }
+        self.stores[0].dim()
     }
 
     /// How many sets.
@@ -121,11 +144,10 @@ impl CloudSource {
         self.members.len()
     }
 
-    fn offsets(&self) -> &SetOffsets {
-        match &*self.store {
-            Store::Memory(clouds) => clouds.offsets(),
-            Store::Mapped(cache) => cache.offsets(),
-        }
+    /// Where set `index` lies, and its number there.
+    fn place(&self, index: usize) -> (&Store, usize) {
+        let Member { store, set } = self.members[index];
+        (&self.stores[store], set)
     }
 
     /// Points of set `index`.
@@ -134,7 +156,8 @@ impl CloudSource {
     ///
     /// If there is no such set, as slice indexing does.
     pub fn size(&self, index: usize) -> usize {
-        self.offsets().size(self.members[index])
+        let (store, set) = self.place(index);
+        store.offsets().size(set)
     }
 
     /// What set `index` is called: in a cache of classes, `class/name`.
@@ -143,13 +166,12 @@ impl CloudSource {
     ///
     /// If there is no such set, as slice indexing does.
     pub fn name(&self, index: usize) -> String {
-        let member = self.members[index];
-        match &*self.store {
-            Store::Memory(clouds) => clouds.names()[member].clone(),
-            Store::Mapped(cache) => {
-                let label = cache.label(member);
+        match self.place(index) {
+            (Store::Memory(clouds), set) => clouds.names()[set].clone(),
+            (Store::Mapped(cache), set) => {
+                let label = cache.label(set);
                 let class = label.and_then(|label| cache.meta().classes.get(label as usize));
-                let name = &cache.names()[member];
+                let name = &cache.names()[set];
                 class.map_or_else(|| name.clone(), |class| format!("{class}/{name}"))
             }
         }
@@ -161,7 +183,7 @@ impl CloudSource {
     ///
     /// [`Error::InvalidValue`] if there is none, or no such set.
     pub fn select(&self, members: &[usize]) -> Result<Self> {
-        let found: Option<Arc<[usize]>> =
+        let found: Option<Arc<[Member]>> =
             members.iter().map(|&index| self.members.get(index).copied()).collect();
         let Some(found) = found.filter(|found| !found.is_empty()) else {
             let expected = format!("some numbers below {}", self.num_sets());
@@ -173,11 +195,11 @@ impl CloudSource {
 
     /// The numbers here of the sets of a split. Without a cache every set is for training.
     pub fn members(&self, split: Split) -> Vec<usize> {
-        let split_of = |member: usize| match &*self.store {
-            Store::Memory(_) => Split::Train,
-            Store::Mapped(cache) => cache.split(member),
+        let split_of = |index: usize| match self.place(index) {
+            (Store::Memory(_), _) => Split::Train,
+            (Store::Mapped(cache), set) => cache.split(set),
         };
-        (0..self.num_sets()).filter(|&index| split_of(self.members[index]) == split).collect()
+        (0..self.num_sets()).filter(|&index| split_of(index) == split).collect()
     }
 
     /// What is learned from and what is held out: by the splits of a cache (validation, then test)
@@ -212,59 +234,24 @@ impl CloudSource {
         Ok(self)
     }
 
-    /// A set as it lies in the source. Say [`was_read`](Self::was_read) when it is done with.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such set, as slice indexing does.
-    pub fn view(&self, index: usize) -> SetView<'_> {
-        let member = self.members[index];
-        let (points, own) = match &*self.store {
-            Store::Memory(clouds) => (clouds.cloud(member), None),
-            Store::Mapped(cache) => (cache.set(member), cache.affine(member)),
-        };
-        SetView { points, affines: [own, self.affine.as_ref()] }
-    }
-
-    /// Says that set `index` is not needed any more: pages of a map may be given back.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such set, as slice indexing does.
-    pub fn was_read(&self, index: usize) {
-        if let Store::Mapped(cache) = &*self.store {
-            cache.was_read(self.members[index]);
-        }
-    }
-
-    /// Puts the points of set `index` in the place of what `points` held.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such set, as slice indexing does.
-    pub fn read_into(&self, index: usize, points: &mut Vec<f32>) {
-        points.clear();
-        let view = self.view(index);
-        points.extend_from_slice(view.stored());
-        view.apply(points);
-        self.was_read(index);
-    }
-
     /// The points of set `index`, `[n, d]`: borrowed where they lie in memory as they are wanted.
     ///
     /// # Panics
     ///
     /// If there is no such set, as slice indexing does.
     pub fn set(&self, index: usize) -> Cow<'_, [f32]> {
-        let view = self.view(index);
-        if let Store::Memory(_) = &*self.store
-            && self.affine.is_none()
-        {
-            return Cow::Borrowed(view.stored());
+        let points = match self.place(index) {
+            (Store::Memory(clouds), set) => Cow::Borrowed(clouds.cloud(set)),
+            (Store::Mapped(cache), set) => Cow::Owned(cache.normalised(set)),
+        };
+        match &self.affine {
+            None => points,
+            Some(affine) => {
+                let mut points = points.into_owned();
+                affine.apply(&mut points);
+                Cow::Owned(points)
+            }
         }
-        let mut points = Vec::new();
-        self.read_into(index, &mut points);
-        Cow::Owned(points)
     }
 
     /// The first `count` sets, or all there are, as the points of each.

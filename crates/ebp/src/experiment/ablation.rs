@@ -142,7 +142,7 @@ fn sampler_clouds(subject: &Subject) -> Result<Option<Vec<Vec<f32>>>> {
         return Ok(None);
     }
     let stream = Stream::new(model.settings().seed, "sampler");
-    let count = subject.held_out()?.len();
+    let count = subject.num_held_out()?;
     let theta = model.prior(PriorKind::Gaussian)?.sample(count, stream.child(0))?;
     let draw = DrawSettings { start: PointStart::Sampler, num_steps: 0, ..DrawSettings::default() };
     let num_points = subject.num_points()?;
@@ -156,7 +156,7 @@ fn row(name: &str, subject: &Subject, samples: &[Vec<f32>]) -> Result<AblationRo
     let references = subject.raw(&held_out)?;
     let stream = Stream::new(0, "ablation");
     let number = model.evaluate(&held_out, stream.child(0))?;
-    let codes = model.encode_standardised(&held_out)?;
+    let codes = model.encode_sets(&held_out)?;
     let draw = DrawSettings::default();
     let (rebuilt, _) = model.draw(&codes.mean, num_points, &draw, stream.child(1), &mut |_| {})?;
     Ok(AblationRow {

@@ -117,7 +117,7 @@ impl DenoisingExperiment {
         let picture = laboratory.file("denoising.png");
         let report = DenoisingReport {
             data: subject.settings()?.data.source.clone(),
-            clouds: subject.held_out()?.len(),
+            clouds: subject.num_held_out()?,
             steps: self.steps,
             rows,
             picture: picture.display().to_string(),
@@ -158,14 +158,14 @@ impl DenoisingExperiment {
                 .enumerate()
                 .map(|(place, (x, xi))| if is_fixed[place / dim] { *x } else { x + noise * xi })
                 .collect();
-            let code = model.encode_standardised(&[set])?.mean;
+            let code = model.encode_sets(&[&set])?.mean;
             let denoised = |theta: Option<&[f32]>| -> Result<Vec<f32>> {
                 let clean = model.denoise_standardised(&perturbed, &is_fixed, theta, &settings)?;
                 Ok(model.in_data_units(&clean))
             };
             found.own.push(denoised(None)?);
             found.told.push(denoised(Some(&code))?);
-            found.clean.push(model.in_data_units(set));
+            found.clean.push(model.in_data_units(&set));
             found.noisy.push(model.in_data_units(&perturbed));
         }
         Ok(found)

@@ -65,11 +65,9 @@ impl EnergiesExperiment {
         let (dim, num_points) = (model.dim(), subject.num_points()?);
         let stream = Stream::new(0, "energies");
         // Equal sizes: the mean of few points varies more.
-        let held_out: Vec<&[f32]> = subject
-            .held_out()?
-            .into_iter()
-            .map(|set| &set[..set.len().min(num_points * dim)])
-            .collect();
+        let held_out = subject.held_out()?;
+        let held_out: Vec<&[f32]> =
+            held_out.iter().map(|set| &set[..set.len().min(num_points * dim)]).collect();
         let count = held_out.len();
         let samples = subject.samples(PriorKind::Kernel, PointMethod::Langevin)?;
         let mut generated: Vec<Vec<f32>> = samples.to_vec();
@@ -120,7 +118,7 @@ impl EnergiesExperiment {
 
 /// −log p per point at θ = μ, the mean over a set's points.
 fn energies(model: &CloudModel, sets: &[&[f32]], stream: Stream) -> Result<Vec<f64>> {
-    let codes = model.encode_standardised(sets)?.mean;
+    let codes = model.encode_sets(sets)?.mean;
     let partitions = model.log_partition(&codes, NUM_PROPOSALS, stream)?;
     let rows = sets.iter().zip(codes.chunks_exact(model.latent_dim())).zip(partitions);
     rows.map(|((set, code), partition)| {

@@ -131,30 +131,36 @@ pub(super) fn chamfer(a: &[Vec<f32>], b: &[Vec<f32>], dim: usize) -> Result<f64>
     Ok(sum / count)
 }
 
-/// The Chamfer distance, mean of squares, from every cloud to the nearest of `others`, between the
-/// first `num_points` points of each.
+/// Clouds that are compared with others between two readings of further ones.
+const COMPARED_AT_ONCE: usize = 256;
+
+/// The Chamfer distance, mean of squares, from every cloud to the nearest of `count` others, between
+/// the first `num_points` points of each. The others are read as they are needed, a few at a time.
 pub(super) fn nearest_distances(
     clouds: &[Vec<f32>],
-    others: &[Vec<f32>],
-    dim: usize,
-    num_points: usize,
+    count: usize,
+    read: impl Fn(usize) -> Vec<f32> + Sync,
+    (dim, num_points): (usize, usize),
 ) -> Result<Vec<f64>> {
-    let arrange = |clouds: &[Vec<f32>]| -> Result<Vec<ArrangedCloud>> {
-        clouds.iter().map(|cloud| arranged(cloud, dim, num_points, 1.0)).collect()
-    };
-    let (clouds, others) = (arrange(clouds)?, arrange(others)?);
-    let nearest: Vec<Result<f64>> = clouds
-        .par_iter()
-        .map(|cloud| {
-            let mut least = f64::INFINITY;
+    let clouds = clouds
+        .iter()
+        .map(|cloud| arranged(cloud, dim, num_points, 1.0))
+        .collect::<Result<Vec<_>>>()?;
+    let mut nearest = vec![f64::INFINITY; clouds.len()];
+    for first in (0..count).step_by(COMPARED_AT_ONCE) {
+        let others = (first..count.min(first + COMPARED_AT_ONCE))
+            .into_par_iter()
+            .map(|set| arranged(&read(set), dim, num_points, 1.0))
+            .collect::<Result<Vec<_>>>()?;
+        nearest.par_iter_mut().zip(&clouds).try_for_each(|(least, cloud)| -> Result<()> {
             for other in &others {
                 let found = NearestNeighbours::between(cloud, other)?;
-                least = least.min(found.chamfer(ChamferConvention::MeanOfSquares));
+                *least = least.min(found.chamfer(ChamferConvention::MeanOfSquares));
             }
-            Ok(least)
-        })
-        .collect();
-    nearest.into_iter().collect()
+            Ok(())
+        })?;
+    }
+    Ok(nearest)
 }
 
 fn arranged(cloud: &[f32], dim: usize, num_points: usize, scale: f64) -> Result<ArrangedCloud> {

@@ -149,13 +149,18 @@ impl GenerationExperiment {
 
 fn novelty(subject: &Subject, samples: &[Vec<f32>], held_out: &[Vec<f32>]) -> Result<Novelty> {
     let dim = subject.model()?.dim();
-    let training = subject.raw(&subject.data.training_sets())?;
-    let median = |clouds: &[Vec<f32>]| -> Result<f64> {
-        let mut nearest = nearest_distances(clouds, &training, dim, NOVELTY_POINTS)?;
+    let (model, train) = (subject.model()?, &subject.data.train);
+    let training = |set: usize| model.in_data_units(&train.set(set));
+    let clouds = [samples, held_out].concat();
+    let sizes = (dim, NOVELTY_POINTS);
+    let nearest = nearest_distances(&clouds, train.num_sets(), training, sizes)?;
+    let median = |nearest: &[f64]| {
+        let mut nearest = nearest.to_vec();
         nearest.sort_by(f64::total_cmp);
-        Ok(nearest[nearest.len() / 2])
+        nearest[nearest.len() / 2]
     };
-    Ok(Novelty { samples: median(samples)?, held_out: median(held_out)? })
+    let (of_samples, of_held_out) = nearest.split_at(samples.len());
+    Ok(Novelty { samples: median(of_samples), held_out: median(of_held_out) })
 }
 
 /// The rows of one model, in a file of their own as soon as they are known.

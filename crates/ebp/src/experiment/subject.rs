@@ -1,5 +1,6 @@
 //! What the experiments on clouds share: a model, its data, and samples of it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -95,22 +96,27 @@ impl Subject {
     }
 
     /// Held-out clouds, standardised.
-    pub(super) fn held_out(&self) -> Result<Vec<&[f32]>> {
+    pub(super) fn held_out(&self) -> Result<Vec<Cow<'_, [f32]>>> {
         Ok(self.data.held_out_sets(self.settings()?.evaluation.num_sets))
     }
 
     /// Clouds in the units of the data.
-    pub(super) fn raw(&self, sets: &[&[f32]]) -> Result<Vec<Vec<f32>>> {
+    pub(super) fn raw<S: AsRef<[f32]>>(&self, sets: &[S]) -> Result<Vec<Vec<f32>>> {
         let model = self.model()?;
-        Ok(sets.iter().map(|set| model.in_data_units(set)).collect())
+        Ok(sets.iter().map(|set| model.in_data_units(set.as_ref())).collect())
+    }
+
+    /// How many clouds are held out and looked at.
+    pub(super) fn num_held_out(&self) -> Result<usize> {
+        Ok(self.data.held_out.num_sets().min(self.settings()?.evaluation.num_sets))
     }
 
     /// As many training clouds as are held out: the best a model can hope for.
     pub(super) fn oracle(&self, number: u64) -> Result<Vec<Vec<f32>>> {
-        let order = Stream::new(number, "oracle").permutation(self.data.train.num_clouds());
-        let count = self.held_out()?.len();
-        let sets: Vec<&[f32]> =
-            order.iter().take(count).map(|&set| self.data.train.cloud(set)).collect();
+        let train = &self.data.train;
+        let order = Stream::new(number, "oracle").permutation(train.num_sets());
+        let count = self.num_held_out()?;
+        let sets: Vec<_> = order.iter().take(count).map(|&set| train.set(set)).collect();
         self.raw(&sets)
     }
 
@@ -122,7 +128,7 @@ impl Subject {
         }
         let model = self.model()?;
         let stream = Stream::new(model.settings().seed, "reproduce");
-        let count = self.held_out()?.len();
+        let count = self.num_held_out()?;
         let theta = model.prior(prior)?.sample(count, stream.child(0))?;
         let draw = DrawSettings { method, ..DrawSettings::default() };
         let num_points = self.num_points()?;

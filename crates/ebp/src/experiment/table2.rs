@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::text::table;
 use super::{CloudSource, Findings, Laboratory};
-use crate::Result;
 use crate::figure::confusion::ConfusionPicture;
 use crate::metric::classify::{
     Cost, CrossValidation, Features, Labelled, SvmConfig, cross_validate,
 };
-use crate::model::{class_of, sets};
+use crate::model::class_of;
 use crate::process::LatentCodes;
 use crate::rng::Stream;
+use crate::{Result, data};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -103,17 +103,23 @@ impl Table2Experiment {
             source.data = Some("all".into());
         }
         let subject = source.subject(laboratory, "all", &[])?;
-        let all = [sets(&subject.data.train), sets(&subject.data.held_out)].concat();
-        let names = [subject.data.train.names(), subject.data.held_out.names()].concat();
-        let of_sets: Vec<&str> = names.iter().map(|name| class_of(name)).collect();
-        let mut classes: Vec<String> = of_sets.iter().map(ToString::to_string).collect();
+        let parts = [&subject.data.train, &subject.data.held_out];
+        let class = |sets: &data::CloudSource, set: usize| class_of(&sets.name(set)).to_owned();
+        let of_sets: Vec<String> = parts
+            .into_iter()
+            .flat_map(|sets| (0..sets.num_sets()).map(move |set| class(sets, set)))
+            .collect();
+        let mut classes = of_sets.clone();
         classes.sort();
         classes.dedup();
-        let place = |class: &&str| classes.iter().position(|known| known == class);
+        let place = |class: &String| classes.iter().position(|known| known == class);
         let labels: Vec<usize> = of_sets.iter().filter_map(place).collect();
         let model = subject.model()?;
-        let (codes, untrained) = (model.encode_standardised(&all)?, model.encode_untrained(&all)?);
-        let count = all.len();
+        let (mut codes, mut untrained) =
+            (model.encode_standardised(parts[0])?, model.encode_untrained(parts[0])?);
+        codes.append(model.encode_standardised(parts[1])?);
+        untrained.append(model.encode_untrained(parts[1])?);
+        let count = of_sets.len();
         let picture = laboratory.file("table2.png");
         let parts: [(&'static str, &LatentCodes, bool); 3] = [
             ("pooled", &codes, true),
@@ -125,13 +131,13 @@ impl Table2Experiment {
             let values = if is_pooled { &codes.pooled } else { &codes.mean };
             let width = values.len() / count;
             let features = Features::new(width, values)?;
-            let data = Labelled::new(&features, &labels, classes.len())?;
+            let labelled = Labelled::new(&features, &labels, classes.len())?;
             let mut results = Vec::new();
             for &c in &self.costs {
                 laboratory.watch.begin(&format!("classifying: {name}"));
                 let cost = c.map_or(Cost::CrossValidated(self.folds), Cost::Fixed);
                 let (config, stream) = (SvmConfig::default(), Stream::new(0, "table 2"));
-                let found = cross_validate(&data, self.folds, cost, &config, stream)?;
+                let found = cross_validate(&labelled, self.folds, cost, &config, stream)?;
                 // The picture shows the first features with the last C.
                 if rows.is_empty() {
                     let confusion = &found.confusion;

@@ -111,8 +111,9 @@ pub struct FlowPrior {
     parameters: ParameterSet,
 }
 
-/// The number that a saved flow has beside its tensors.
+/// The numbers that a saved flow has beside its tensors.
 const HIDDEN_WIDTH: &str = "hidden_width";
+const NUM_LAYERS: &str = "num_layers";
 
 impl FlowPrior {
     /// Fits a flow to codes; in one dimension it stays the Gaussian, as there is nothing to couple.
@@ -166,7 +167,7 @@ impl FlowPrior {
         let mut builder = ParameterBuilder::new(seed);
         let mut group = builder.group("flow");
         let num_layers = if base.dim() < 2 { 0 } else { num_layers };
-        let mut layers = Vec::with_capacity(num_layers);
+        let mut layers = Vec::new();
         for number in 0..num_layers {
             let layer = Coupling::new(&mut group, number, base.dim(), hidden_width)?;
             if let Some(state) = state {
@@ -242,14 +243,20 @@ impl FlowPrior {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming a tensor that is missing or has another shape.
+    /// [`Error::InvalidValue`] naming a tensor that is missing or has another shape, the last layer
+    /// among them, or if there are more layers than the state says.
     pub fn restore(state: &PriorState) -> Result<Self> {
         let base = GaussianPrior::restore(state)?;
-        let num_layers = state.keys().filter(|name| name.starts_with("coupling")).count();
-        let width = state.get(HIDDEN_WIDTH).and_then(Tensor::as_integer);
-        let Some(width) = width.and_then(|width| usize::try_from(width).ok()) else {
-            return Err(missing(HIDDEN_WIDTH));
+        let count = |name: &str| {
+            let number = state.get(name).and_then(Tensor::as_integer);
+            number.and_then(|number| usize::try_from(number).ok()).ok_or_else(|| missing(name))
         };
+        let (num_layers, width) = (count(NUM_LAYERS)?, count(HIDDEN_WIDTH)?);
+        let found = state.keys().filter(|name| name.starts_with(LAYER)).count();
+        if found > num_layers {
+            let expected = format!("no more layers than `{NUM_LAYERS}` = {num_layers}");
+            return Err(Error::invalid("saved flow", expected, found));
+        }
         Self::new(base, (num_layers, width), 0, AdamConfig::default(), Some(state))
     }
 
@@ -316,9 +323,12 @@ fn white(base: &GaussianPrior, thetas: &[f32]) -> Vec<f32> {
     base.whiten(thetas).into_iter().map(|z| z as f32).collect()
 }
 
+/// What the names of layers begin with.
+const LAYER: &str = "coupling";
+
 /// The name of a layer's parameters.
 fn name(number: usize) -> String {
-    format!("coupling{number}")
+    format!("{LAYER}{number}")
 }
 
 /// Codes to learn from, and draws of those that judge.
@@ -375,8 +385,10 @@ impl Prior for FlowPrior {
 
     fn state(&self) -> Result<PriorState> {
         let mut state = self.base.state()?;
-        let width = i64::try_from(self.hidden_width).unwrap_or(i64::MAX);
-        state.insert(HIDDEN_WIDTH.to_owned(), Tensor::integer(width));
+        for (name, count) in [(HIDDEN_WIDTH, self.hidden_width), (NUM_LAYERS, self.layers.len())] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            state.insert(name.to_owned(), Tensor::integer(count));
+        }
         for (number, layer) in self.layers.iter().enumerate() {
             let values = self.parameters.values(layer.parameters())?;
             state.insert(name(number), Tensor::new(vec![values.len()], values)?);

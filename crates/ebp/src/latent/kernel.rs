@@ -84,6 +84,8 @@ const FIRST_BANDWIDTH: f64 = 0.8;
 const NEGLIGIBLE: f32 = 1e-7;
 /// Draws of each code that the result is judged by.
 const JUDGED_DRAWS: usize = 4;
+/// Codes that are judged at most: each is compared with all the others.
+const JUDGED_CODES: usize = 2048;
 
 impl KernelPrior {
     /// Kernels around codes, with bandwidths of the highest likelihood.
@@ -114,7 +116,9 @@ impl KernelPrior {
         };
         prior.centres = prior.whiten(codes.means());
         prior.find_bandwidths(codes, config, stream.child(0));
-        let judged: Vec<usize> = rows.iter().flat_map(|&row| [row; JUDGED_DRAWS]).collect();
+        let apart = n.div_ceil(JUDGED_CODES);
+        let judged: Vec<usize> =
+            rows.iter().step_by(apart).flat_map(|&row| [row; JUDGED_DRAWS]).collect();
         let white = prior.whiten(&codes.draw(&judged, stream.child(1)));
         let gaussian: f64 = white.iter().map(|&u| 0.5 * f64::from(u * u) + LOG_ROOT_TAU).sum();
         let logs: Vec<f64> = white

@@ -32,10 +32,10 @@ mod train;
 use std::path::{Path, PathBuf};
 
 pub use self::clouds::{
-    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudScore, CloudSettings,
-    PriorKind, ScoreOptions, class_of, read_cloud_inputs, write_clouds,
+    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudSettings, PriorKind,
+    ScoreOptions, class_of, read_cloud_inputs, write_clouds,
 };
-pub(crate) use self::clouds::{CloudScale, cloud_training, sets};
+pub(crate) use self::clouds::{CloudScale, cloud_training};
 pub use self::curves::{
     CurveData, CurveDataSettings, CurveEvaluation, CurveModel, CurveProcess, CurveSettings,
     ExactSettings, Forecast, ForecastLocation, ForecastMode, ForecastTarget, ImplicitSettings,
@@ -61,9 +61,9 @@ pub use self::settings::Settings;
 use self::train::Lesson;
 pub use self::train::{Data, TrainOptions};
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
-use crate::data::Clouds;
+use crate::data::CloudSource;
 use crate::data::table::Locations;
-use crate::process::{DenoiseSettings, LatentCodes, Process};
+use crate::process::{DenoiseSettings, LatentCodes, Process, SetScore};
 use crate::train::seconds_of_training;
 use crate::{Error, IndexedSet, Result};
 
@@ -251,8 +251,10 @@ impl Model {
     /// # Errors
     ///
     /// As [`clouds`](Self::clouds) and [`CloudModel::score`].
-    pub fn score(&self, clouds: &Clouds, options: &ScoreOptions) -> Result<Vec<CloudScore>> {
-        self.clouds()?.score(clouds, options, &mut |_| {})
+    pub fn score(&self, clouds: &CloudSource, options: &ScoreOptions) -> Result<Vec<SetScore>> {
+        let mut scores = Vec::new();
+        self.clouds()?.score(clouds, options, &mut |_, score| scores.push(score))?;
+        Ok(scores)
     }
 
     /// Codes and features of clouds.
@@ -260,7 +262,7 @@ impl Model {
     /// # Errors
     ///
     /// As [`clouds`](Self::clouds) and [`CloudModel::encode`].
-    pub fn encode(&self, clouds: &Clouds) -> Result<LatentCodes> {
+    pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
         self.clouds()?.encode(clouds)
     }
 

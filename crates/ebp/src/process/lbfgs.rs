@@ -11,7 +11,6 @@
 
 use std::collections::VecDeque;
 
-use super::FitConfig;
 use crate::Result;
 
 /// Pairs of steps and gradient changes that are remembered.
@@ -54,14 +53,26 @@ pub(super) struct Minimum {
     pub(super) stop: Stop,
 }
 
+/// Where the search may go, and when it ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The least and the greatest value of every parameter.
+    pub(super) bounds: [f64; 2],
+    pub(super) max_evaluations: usize,
+    /// No component of the gradient exceeds this at the end.
+    pub(super) gradient_tolerance: f64,
+    /// A step that brings less, relative to max(1, |value|), is the last one.
+    pub(super) value_tolerance: f64,
+}
+
 /// Minimises `evaluate` from `start`. An error at the start is returned; later ones only shorten
 /// the step.
 pub(super) fn minimise(
     start: &[f64],
-    config: &FitConfig,
+    limits: &Limits,
     mut evaluate: impl FnMut(&[f64]) -> Result<Evaluation>,
 ) -> Result<Minimum> {
-    let clamp = |value: f64| value.clamp(config.lower_bound.ln(), config.upper_bound.ln());
+    let clamp = |value: f64| value.clamp(limits.bounds[0], limits.bounds[1]);
     let parameters: Vec<f64> = start.iter().map(|&value| clamp(value)).collect();
     let evaluation = evaluate(&parameters)?;
     let mut at =
@@ -76,7 +87,7 @@ pub(super) fn minimise(
             .map(|(&x, &g)| if clamp(x - g.signum()).to_bits() == x.to_bits() { 0.0 } else { g })
             .collect();
         let largest = gradient.iter().fold(0.0_f64, |max, g| max.max(g.abs()));
-        if largest <= config.gradient_tolerance {
+        if largest <= limits.gradient_tolerance {
             return Ok(Minimum { stop: Stop::Gradient, ..at });
         }
         let direction = memory.direction(&gradient);
@@ -84,7 +95,7 @@ pub(super) fn minimise(
         step = step.min(FARTHEST / direction.iter().fold(0.0_f64, |max, d| max.max(d.abs())));
         let mut accepted = None;
         for _ in 0..SHORTENINGS {
-            if at.num_evaluations >= config.max_evaluations {
+            if at.num_evaluations >= limits.max_evaluations {
                 return Ok(Minimum { stop: Stop::Evaluations, ..at });
             }
             let trial: Vec<f64> =
@@ -117,7 +128,7 @@ pub(super) fn minimise(
         memory.remember(moved, difference(&found.gradient, &at.evaluation.gradient));
         (at.parameters, at.evaluation) = (trial, found);
         at.num_steps += 1;
-        if gain <= config.value_tolerance * at.evaluation.value.abs().max(1.0) {
+        if gain <= limits.value_tolerance * at.evaluation.value.abs().max(1.0) {
             return Ok(Minimum { stop: Stop::Value, ..at });
         }
     }
@@ -187,6 +198,13 @@ mod tests {
     use super::*;
     use crate::Error;
 
+    const LIMITS: Limits = Limits {
+        bounds: [-11.5, 11.5],
+        max_evaluations: 200,
+        gradient_tolerance: 1e-5,
+        value_tolerance: 1e-10,
+    };
+
     fn rosenbrock(x: &[f64]) -> Evaluation {
         let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
         let gradient = vec![-2.0 * a - 400.0 * x[0] * b, 200.0 * b];
@@ -195,8 +213,8 @@ mod tests {
 
     #[test]
     fn finds_the_minimum_of_a_curved_valley() {
-        let config = FitConfig { value_tolerance: 0.0, ..FitConfig::default() };
-        let minimum = minimise(&[-1.2, 1.0], &config, |x| Ok(rosenbrock(x))).unwrap();
+        let limits = Limits { value_tolerance: 0.0, ..LIMITS };
+        let minimum = minimise(&[-1.2, 1.0], &limits, |x| Ok(rosenbrock(x))).unwrap();
         assert_eq!(minimum.stop, Stop::Gradient);
         assert!(minimum.parameters.iter().all(|x| (x - 1.0).abs() < 1e-4), "{minimum:?}");
         assert!(minimum.num_evaluations < 100, "{}", minimum.num_evaluations);
@@ -205,8 +223,8 @@ mod tests {
     /// The minimum (1, 1) lies outside x ≤ ½: on that edge the best x₁ is x₀² = ¼.
     #[test]
     fn stops_at_bounds() {
-        let config = FitConfig { upper_bound: 0.5_f64.exp(), ..FitConfig::default() };
-        let minimum = minimise(&[-0.5, 0.3], &config, |x| Ok(rosenbrock(x))).unwrap();
+        let limits = Limits { bounds: [-11.5, 0.5], ..LIMITS };
+        let minimum = minimise(&[-0.5, 0.3], &limits, |x| Ok(rosenbrock(x))).unwrap();
         assert!((minimum.parameters[0] - 0.5).abs() < 1e-12, "{minimum:?}");
         assert!((minimum.parameters[1] - 0.25).abs() < 1e-4, "{minimum:?}");
     }
@@ -225,11 +243,11 @@ mod tests {
                 jitter: 0.0,
             })
         };
-        let minimum = minimise(&[-3.0], &FitConfig::default(), refuse).unwrap();
+        let minimum = minimise(&[-3.0], &LIMITS, refuse).unwrap();
         assert!((minimum.parameters[0] - 1.4).abs() < 1e-4);
         assert_eq!(minimum.num_evaluations, calls);
-        let config = FitConfig { max_evaluations: 7, value_tolerance: 0.0, ..FitConfig::default() };
-        let minimum = minimise(&[-1.2, 1.0], &config, |x| Ok(rosenbrock(x))).unwrap();
+        let limits = Limits { max_evaluations: 7, value_tolerance: 0.0, ..LIMITS };
+        let minimum = minimise(&[-1.2, 1.0], &limits, |x| Ok(rosenbrock(x))).unwrap();
         assert_eq!((minimum.num_evaluations, minimum.stop), (7, Stop::Evaluations));
     }
 }

@@ -1,11 +1,12 @@
 //! Processes that learn.
 //!
-//! A step reads a batch that depends on nothing but tasks and the step: a [`Preparer`] makes it, on
-//! any thread, while the step before computes.
+//! A step of a network reads a batch that depends on nothing but tasks and the step: a [`Preparer`]
+//! makes it of f32 numbers, on any thread, while the step before computes. Processes in closed form
+//! read tasks with all their digits.
 //!
 //! ```text
-//! tasks ── Preparer::prepare ── batch ── Learner::learn_prepared     on another thread, a step ahead
-//! tasks ───────────── Learner::learn                                 both at once
+//! TaskBatch ── Preparer::prepare ── batch ── Learner::learn_prepared     a step ahead
+//! [Task] ─────────────── Learner::learn                                  both at once
 //! ```
 
 use std::any::Any;
@@ -13,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Process, Task};
+use crate::batch::TaskBatch;
 use crate::nn::{Record, Step};
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -25,7 +27,14 @@ pub trait Learner: Process {
     ///
     /// [`Error::InvalidValue`] if a task does not fit, [`Error::NonFinite`] or
     /// [`Error::NonFiniteGradient`] if the step diverged.
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record>;
+    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
+        let Some(preparation) = self.preparation() else {
+            let found = "neither batches nor `learn`";
+            return Err(Error::invalid("learner", "one that learns from tasks", found));
+        };
+        let batch = preparation.prepare(&Task::batch(tasks)?, step)?;
+        self.learn_prepared(batch, step)
+    }
 
     /// Who makes batches ahead of their steps; `None` if a step must see its tasks.
     fn preparation(&self) -> Option<Preparation> {
@@ -83,7 +92,7 @@ pub trait Learner: Process {
 
 /// Makes the batch of a step from its tasks: a pure function that no parameter of the process
 /// enters.
-pub trait Preparer: Send + Sync + 'static {
+pub trait Preparer<T: ?Sized = [Task]>: Send + Sync + 'static {
     /// What a step reads.
     type Batch: Send + 'static;
 
@@ -92,14 +101,14 @@ pub trait Preparer: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] if a task does not fit.
-    fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Self::Batch>;
+    fn prepare(&self, tasks: &T, step: &Step) -> Result<Self::Batch>;
 }
 
 /// A [`Preparer`] whose kind of batch only its learner knows.
 #[derive(Clone)]
 pub struct Preparation(Arc<Prepare>);
 
-type Prepare = dyn Fn(&[Task], &Step) -> Result<Prepared> + Send + Sync;
+type Prepare = dyn Fn(&TaskBatch, &Step) -> Result<Prepared> + Send + Sync;
 
 impl fmt::Debug for Preparation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +118,7 @@ impl fmt::Debug for Preparation {
 
 impl Preparation {
     /// Forgets the kind of the batches.
-    pub fn new(preparer: impl Preparer) -> Self {
+    pub fn new(preparer: impl Preparer<TaskBatch>) -> Self {
         Self(Arc::new(move |tasks, step| Ok(Prepared(Box::new(preparer.prepare(tasks, step)?)))))
     }
 
@@ -118,7 +127,7 @@ impl Preparation {
     /// # Errors
     ///
     /// As [`Preparer::prepare`].
-    pub fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Prepared> {
+    pub fn prepare(&self, tasks: &TaskBatch, step: &Step) -> Result<Prepared> {
         (self.0)(tasks, step)
     }
 }

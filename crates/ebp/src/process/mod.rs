@@ -38,7 +38,7 @@ pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::{Learner, Preparation, Prepared, Preparer};
-pub use picture::{LEVEL_CELL, picture_task};
+pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
 };

@@ -1,10 +1,11 @@
 //! A picture as the set of its pixels: t on [−1, 1]², x on [−1, 1].
 
 use super::Task;
+use crate::batch::{SetBatch, TaskBatch};
 use crate::data::Grid;
 use crate::data::image::Images;
 use crate::rng::Stream;
-use crate::{Error, IndexedSet, Result};
+use crate::{Error, Result};
 
 /// The width of a cell of 8-bit levels on [−1, 1].
 pub const LEVEL_CELL: f64 = 2.0 / 256.0;
@@ -16,13 +17,18 @@ pub const LEVEL_CELL: f64 = 2.0 / 256.0;
 /// ```
 ///
 /// so that Gaussian outputs have a density to learn. Levels are found again exactly. `mask` says
-/// which pixels are known.
+/// which pixels are known. The batch has one set.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidValue`] if there is no such picture or the mask has another size or leaves
 /// nothing to predict.
-pub fn picture_task(images: &Images, index: usize, mask: &[bool], stream: Stream) -> Result<Task> {
+pub fn cut_picture(
+    images: &Images,
+    index: usize,
+    mask: &[bool],
+    stream: Stream,
+) -> Result<TaskBatch> {
     if index >= images.len() {
         return Err(Error::invalid("index", format!("below {}", images.len()), index));
     }
@@ -30,25 +36,42 @@ pub fn picture_task(images: &Images, index: usize, mask: &[bool], stream: Stream
     if mask.len() != grid.num_places() {
         return Err(Error::invalid("mask", format!("{} pixels", grid.num_places()), mask.len()));
     }
-    let pixels = images.image(index);
-    let mut within = vec![0.0; pixels.len()];
-    stream.fill_uniform(0, 0, &mut within);
-    let part = |is_known: bool| {
-        let (mut locations, mut values) = (Vec::new(), Vec::new());
-        for place in (0..grid.num_places()).filter(|&place| mask[place] == is_known) {
-            locations.extend(grid.location(place));
-            let numbers = place * images.channels..(place + 1) * images.channels;
-            values.extend(numbers.map(|number| {
-                (f64::from(pixels[number]) + f64::from(within[number])) / 128.0 - 1.0
-            }));
-        }
-        IndexedSet::new(2, images.channels, locations, values)
-    };
-    let (context, target) = (part(true)?, part(false)?);
-    if target.is_empty() {
+    if mask.iter().all(|&is_known| is_known) {
         return Err(Error::invalid("mask", "at least one unknown pixel", "none"));
     }
-    Ok(Task { context, target })
+    let (pixels, channels) = (images.image(index), images.channels);
+    let mut within = vec![0.0; pixels.len()];
+    stream.fill_uniform(0, 0, &mut within);
+    let part = |is_known: bool| -> Result<SetBatch> {
+        let (mut locations, mut values) = (Vec::new(), Vec::new());
+        for place in (0..grid.num_places()).filter(|&place| mask[place] == is_known) {
+            #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+            locations.extend(grid.location(place).map(|t| t as f32));
+            let numbers = place * channels..(place + 1) * channels;
+            values.extend(numbers.map(|number| spread(pixels[number], within[number])));
+        }
+        let mut part = SetBatch::new(2, channels);
+        part.push(&locations, &values)?;
+        Ok(part)
+    };
+    Ok(TaskBatch { context: part(true)?, target: part(false)? })
+}
+
+/// A level as a number of its cell, at a share of it. Rounding to f32 never leaves the cell.
+#[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+fn spread(level: u8, share: f32) -> f32 {
+    let end = (f32::from(level) + 1.0) / 128.0 - 1.0;
+    let value = (f64::from(level) + f64::from(share)) / 128.0 - 1.0;
+    (value as f32).min(end.next_down())
+}
+
+/// The same in f64, as single predictions are asked for.
+///
+/// # Errors
+///
+/// As [`cut_picture`].
+pub fn picture_task(images: &Images, index: usize, mask: &[bool], stream: Stream) -> Result<Task> {
+    Task::of_batch(&cut_picture(images, index, mask, stream)?, 0)
 }
 
 #[cfg(test)]
@@ -72,5 +95,16 @@ mod tests {
         assert!(picture_task(&images, 1, &mask, Stream::new(1, "u")).is_err());
         assert!(picture_task(&images, 0, &[true; 256], Stream::new(1, "u")).is_err());
         assert!(picture_task(&images, 0, &[true; 4], Stream::new(1, "u")).is_err());
+    }
+
+    /// The largest share below 1 of a high level rounds to the end of its cell, which is not in it.
+    #[test]
+    fn no_share_of_a_cell_rounds_into_the_next() {
+        for level in 0..=255 {
+            for share in [0.0, 0.5, 1.0_f32.next_down()] {
+                let found = ((f64::from(spread(level, share)) + 1.0) * 128.0).floor();
+                assert!((found - f64::from(level)).abs() < 1e-9, "{level} {share}: {found}");
+            }
+        }
     }
 }

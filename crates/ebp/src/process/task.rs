@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::batch::{SetBatch, TaskBatch};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
 
@@ -52,6 +53,36 @@ impl Task {
         let size = num_context.start() + below(uniform[0], span);
         let (context, target) = order.split_at(size.min(set.len() - 1));
         Ok(Self { context: set.select(context), target: set.select(target) })
+    }
+
+    /// The numbers of all tasks as networks read them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if there is no task or their dimensions differ.
+    pub fn batch(tasks: &[Self]) -> Result<TaskBatch> {
+        let Some(Self { target, .. }) = tasks.first() else {
+            return Err(Error::invalid("tasks", "at least one", 0));
+        };
+        let (dt, dx) = (target.location_dim(), target.value_dim());
+        Ok(TaskBatch {
+            context: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.context))?,
+            target: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.target))?,
+        })
+    }
+
+    /// A set of a batch in f64.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if a number is not finite.
+    pub fn of_batch(batch: &TaskBatch, set: usize) -> Result<Self> {
+        let wide = |numbers: &[f32]| numbers.iter().map(|&x| f64::from(x)).collect();
+        let part = |sets: &SetBatch| {
+            let (dt, dx) = (sets.location_dim(), sets.value_dim());
+            IndexedSet::new(dt, dx, wide(sets.locations(set)), wide(sets.values(set)))
+        };
+        Ok(Self { context: part(&batch.context)?, target: part(&batch.target)? })
     }
 
     /// Context and target together.

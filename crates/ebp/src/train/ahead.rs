@@ -8,43 +8,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::{Record, Step};
+use super::Step;
 use crate::Result;
-use crate::process::{Learner, Preparation, Prepared, Task};
-
-/// What a step of a [`Learner`] reads.
-#[derive(Debug)]
-pub(super) enum Lesson {
-    /// For those who must see the tasks.
-    Tasks(Vec<Task>),
-    /// A batch of them.
-    Batch(Prepared),
-}
-
-/// The step that a learner takes within a step of training, whose first stream drew the tasks.
-fn inner(step: &Step) -> Step {
-    Step { stream: step.stream.child(1), ..*step }
-}
-
-impl Lesson {
-    pub(super) fn new(
-        tasks: Vec<Task>,
-        preparation: Option<&Preparation>,
-        step: &Step,
-    ) -> Result<Self> {
-        match preparation {
-            Some(preparation) => Ok(Self::Batch(preparation.prepare(&tasks, &inner(step))?)),
-            None => Ok(Self::Tasks(tasks)),
-        }
-    }
-
-    pub(super) fn learn<L: Learner + ?Sized>(self, process: &mut L, step: &Step) -> Result<Record> {
-        match self {
-            Self::Tasks(tasks) => process.learn(&tasks, &inner(step)),
-            Self::Batch(batch) => process.learn_prepared(batch, &inner(step)),
-        }
-    }
-}
 
 /// Batches under way, the oldest first.
 pub(super) struct Ahead<T> {
@@ -90,8 +55,13 @@ impl<T: Send + 'static> Ahead<T> {
         self.waiting.push_back((step, receiver));
     }
 
+    /// What was made for `step`, or is made now.
+    pub(super) fn take_or(&mut self, step: &Step, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.take(step).unwrap_or_else(make)
+    }
+
     /// What was made for `step`; `None` if nothing was, or its thread died.
-    pub(super) fn take(&mut self, step: &Step) -> Option<Result<T>> {
+    fn take(&mut self, step: &Step) -> Option<Result<T>> {
         let is_same = |made_for: &Step| {
             made_for.number == step.number
                 && made_for.num_steps == step.num_steps

@@ -82,7 +82,6 @@ impl Source {
         let mut sets = SetBatch::new(0, self.clouds.dim());
         for set in self.members(step.number) {
             sets.push(&[], &self.clouds.set(set))?;
-            self.clouds.was_read(set);
         }
         self.maker.prepare(&TaskBatch::whole(sets), step)
     }
@@ -116,10 +115,7 @@ impl Source {
 
 impl Trainable for CloudTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let batch = match self.ahead.take(step) {
-            Some(batch) => batch?,
-            None => self.source.prepare(step)?,
-        };
+        let batch = self.ahead.take_or(step, || self.source.prepare(step))?;
         self.process.learn(&batch, step)
     }
 

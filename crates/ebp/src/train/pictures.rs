@@ -5,13 +5,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::ahead::{Ahead, Lesson};
-use super::{Record, Step, Trainable};
+use super::tasks::{TaskTraining, Tasks};
+use crate::batch::{SetBatch, TaskBatch};
 use crate::data::image::{Images, KnownPart};
-use crate::process::{Learner, Preparation, Task, picture_task};
+use crate::process::{Learner, cut_picture};
 use crate::rng::Stream;
-use crate::tensor::Tensors;
-use crate::{Error, IndexedSet, Result};
+use crate::{Error, Result};
 
 /// What a step learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,19 +90,13 @@ impl PictureTaskConfig {
 }
 
 /// A process and the pictures it learns from.
-#[derive(Debug)]
-pub struct Pictures<L: ?Sized = dyn Learner> {
-    tasks: Arc<Tasks>,
-    process: Box<L>,
-    ahead: Ahead<Lesson>,
-}
+pub type Pictures<L = dyn Learner> = TaskTraining<L, PictureTasks>;
 
-/// Where tasks come from, and who makes batches of them.
+/// Tasks of pictures, as f32 numbers from the pixels on.
 #[derive(Debug)]
-struct Tasks {
+pub struct PictureTasks {
     images: Arc<Images>,
     config: PictureTaskConfig,
-    preparation: Option<Preparation>,
 }
 
 impl<L: Learner + ?Sized> Pictures<L> {
@@ -115,45 +108,28 @@ impl<L: Learner + ?Sized> Pictures<L> {
         if images.is_empty() {
             return Err(Error::invalid("images", "at least one", 0));
         }
-        let preparation = process.preparation();
-        let ahead = Ahead::new(process.learns_on_gpu());
-        Ok(Self { process, tasks: Arc::new(Tasks { images, config, preparation }), ahead })
-    }
-
-    /// The process.
-    pub fn process(&self) -> &L {
-        &self.process
-    }
-
-    /// The process, to be changed.
-    pub fn process_mut(&mut self) -> &mut L {
-        &mut self.process
-    }
-
-    /// The process alone.
-    pub fn into_process(self) -> Box<L> {
-        self.process
+        Ok(Self::of(process, PictureTasks { images, config }))
     }
 }
 
-impl Tasks {
-    fn lesson(&self, step: &Step) -> Result<Lesson> {
-        Lesson::new(self.draw(step.stream.child(0))?, self.preparation.as_ref(), step)
-    }
-
-    fn draw(&self, stream: Stream) -> Result<Vec<Task>> {
-        (0..self.config.num_pictures as u64)
+impl Tasks for PictureTasks {
+    fn batch(&self, stream: Stream) -> Result<TaskBatch> {
+        let tasks = (0..self.config.num_pictures as u64)
             .into_par_iter()
             .map(|number| self.task(stream.child(number)))
-            .collect()
+            .collect::<Result<Vec<_>>>()?;
+        TaskBatch::joined(tasks)
     }
+}
 
+impl PictureTasks {
+    /// A batch of one picture.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "u in [0, 1) times a count is one of the numbers below it"
     )]
-    fn task(&self, stream: Stream) -> Result<Task> {
+    fn task(&self, stream: Stream) -> Result<TaskBatch> {
         let mut uniforms = [0.0; 5];
         stream.child(0).fill_uniform(0, 0, &mut uniforms);
         let [picture, kind, which, size, coin] = uniforms;
@@ -162,53 +138,27 @@ impl Tasks {
         let (width, height) = (self.images.width, self.images.height);
         let part = self.config.part([kind, which, size], width.min(height));
         let mask = part.mask(width, height, stream.child(1));
-        let mut task = picture_task(&self.images, index, &mask, stream.child(2))?;
-        let most = self.config.max_target;
-        if most > 0 && task.target.len() > most {
-            let mut order = stream.child(3).permutation(task.target.len());
+        let mut task = cut_picture(&self.images, index, &mask, stream.child(2))?;
+        let (most, found) = (self.config.max_target, task.target.num_elements());
+        if most > 0 && found > most {
+            let mut order = stream.child(3).permutation(found);
             order.truncate(most);
-            task.target = task.target.select(&order);
+            task.target = task.target.select(0, &order);
         }
         if self.config.mirrors && coin < 0.5 {
-            task = Task { context: mirrored(&task.context)?, target: mirrored(&task.target)? };
+            task = TaskBatch { context: mirrored(&task.context)?, target: mirrored(&task.target)? };
         }
         Ok(task)
     }
 }
 
-/// The same pixels with left and right exchanged.
-fn mirrored(set: &IndexedSet) -> Result<IndexedSet> {
-    let locations = set.locations().chunks_exact(2).flat_map(|t| [-t[0], t[1]]).collect();
-    IndexedSet::new(2, set.value_dim(), locations, set.values().to_vec())
-}
-
-impl<L: Learner + ?Sized> Trainable for Pictures<L> {
-    fn step(&mut self, step: &Step) -> Result<Record> {
-        let lesson = match self.ahead.take(step) {
-            Some(lesson) => lesson?,
-            None => self.tasks.lesson(step)?,
-        };
-        lesson.learn(self.process.as_mut(), step)
-    }
-
-    fn foresee(&mut self, next: &Step) {
-        let (tasks, next) = (Arc::clone(&self.tasks), *next);
-        self.ahead.begin(next, move || tasks.lesson(&next));
-    }
-
-    fn prepare(&mut self, step: &Step) -> Result<()> {
-        let lesson = self.tasks.lesson(step)?;
-        self.ahead.keep(*step, lesson);
-        Ok(())
-    }
-
-    fn state(&self) -> Result<Tensors> {
-        self.process.state()
-    }
-
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        self.process.restore(state)
-    }
+/// The same pixels of a picture with left and right exchanged.
+fn mirrored(picture: &SetBatch) -> Result<SetBatch> {
+    let pairs = picture.all_locations().chunks_exact(2);
+    let locations: Vec<f32> = pairs.flat_map(|t| [-t[0], t[1]]).collect();
+    let mut mirrored = SetBatch::new(2, picture.value_dim());
+    mirrored.push(&locations, picture.all_values())?;
+    Ok(mirrored)
 }
 
 #[cfg(test)]
@@ -229,10 +179,11 @@ mod tests {
 
     #[test]
     fn a_mirrored_picture_has_its_pixels_on_the_other_side() {
-        let set = IndexedSet::new(2, 1, vec![-1.0, 0.5, 0.25, 1.0], vec![0.1, 0.2]).unwrap();
+        let mut set = SetBatch::new(2, 1);
+        set.push(&[-1.0, 0.5, 0.25, 1.0], &[0.1, 0.2]).unwrap();
         let found = mirrored(&set).unwrap();
-        assert_eq!(found.locations(), [1.0, 0.5, -0.25, 1.0]);
-        assert_eq!(found.values(), set.values());
+        assert_eq!(found.locations(0), [1.0, 0.5, -0.25, 1.0]);
+        assert_eq!(found.values(0), set.values(0));
         assert_eq!(mirrored(&found).unwrap(), set);
     }
 }

@@ -1,15 +1,12 @@
 //! Training of processes: tasks from built-in curves or from sets of one's own.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::ahead::{Ahead, Lesson};
-use super::{Record, Step, Trainable};
+use super::tasks::{TaskTraining, Tasks};
+use crate::batch::TaskBatch;
 use crate::data::CurveFamily;
-use crate::process::{Learner, Preparation, Task};
+use crate::process::{Learner, Task};
 use crate::rng::Stream;
-use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result};
 
 /// What a step learns from.
@@ -59,20 +56,14 @@ pub enum TaskSource {
     Sets(Vec<IndexedSet>),
 }
 
-/// A process and what it learns from.
-#[derive(Debug)]
-pub struct Regression {
-    process: Box<dyn Learner>,
-    tasks: Arc<Tasks>,
-    ahead: Ahead<Lesson>,
-}
+/// A process and the sets it learns from.
+pub type Regression = TaskTraining<dyn Learner, CurveTasks>;
 
-/// Where tasks come from, and who makes batches of them.
+/// Tasks of sets.
 #[derive(Debug)]
-struct Tasks {
+pub struct CurveTasks {
     source: TaskSource,
     config: TaskConfig,
-    preparation: Option<Preparation>,
 }
 
 impl Regression {
@@ -89,33 +80,16 @@ impl Regression {
         {
             return Err(Error::invalid("sets", "at least one, none of them empty", sets.len()));
         }
-        let preparation = process.preparation();
-        let ahead = Ahead::new(process.learns_on_gpu());
-        Ok(Self { process, tasks: Arc::new(Tasks { source, config, preparation }), ahead })
-    }
-
-    /// The process.
-    pub fn process(&self) -> &dyn Learner {
-        self.process.as_ref()
-    }
-
-    /// The process, to be changed.
-    pub fn process_mut(&mut self) -> &mut dyn Learner {
-        self.process.as_mut()
-    }
-
-    /// The process alone.
-    pub fn into_process(self) -> Box<dyn Learner> {
-        self.process
+        Ok(Self::of(process, CurveTasks { source, config }))
     }
 }
 
-impl Tasks {
-    fn lesson(&self, step: &Step) -> Result<Lesson> {
-        Lesson::new(self.draw(step.stream.child(0))?, self.preparation.as_ref(), step)
+impl Tasks for CurveTasks {
+    fn batch(&self, stream: Stream) -> Result<TaskBatch> {
+        Task::batch(&self.tasks(stream)?)
     }
 
-    fn draw(&self, stream: Stream) -> Result<Vec<Task>> {
+    fn tasks(&self, stream: Stream) -> Result<Vec<Task>> {
         let TaskConfig { num_sets, set_size, min_context, max_context } = self.config;
         (0..num_sets as u64)
             .map(|number| {
@@ -142,35 +116,6 @@ fn part(sets: &[IndexedSet], size: usize, stream: Stream) -> IndexedSet {
     let mut order = stream.child(1).permutation(set.len());
     order.truncate(size);
     set.select(&order)
-}
-
-impl Trainable for Regression {
-    fn step(&mut self, step: &Step) -> Result<Record> {
-        let lesson = match self.ahead.take(step) {
-            Some(lesson) => lesson?,
-            None => self.tasks.lesson(step)?,
-        };
-        lesson.learn(self.process.as_mut(), step)
-    }
-
-    fn foresee(&mut self, next: &Step) {
-        let (tasks, next) = (Arc::clone(&self.tasks), *next);
-        self.ahead.begin(next, move || tasks.lesson(&next));
-    }
-
-    fn prepare(&mut self, step: &Step) -> Result<()> {
-        let lesson = self.tasks.lesson(step)?;
-        self.ahead.keep(*step, lesson);
-        Ok(())
-    }
-
-    fn state(&self) -> Result<Tensors> {
-        self.process.state()
-    }
-
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        self.process.restore(state)
-    }
 }
 
 #[cfg(test)]

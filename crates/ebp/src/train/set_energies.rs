@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
-use crate::data::PlanarFamily;
+use crate::data::{CloudSource, PlanarFamily};
 use crate::process::SetEnergyProcess;
 use crate::rng::Stream;
 use crate::tensor::Tensors;
@@ -15,8 +15,8 @@ use crate::{Error, Result};
 pub enum SetSource {
     /// Fresh sets of a family in every step.
     Planar(PlanarFamily),
-    /// Random points of random clouds among these, each `[n, d]`, flat.
-    Clouds(Vec<Vec<f32>>),
+    /// Random points of random clouds among these, each with its mean at 0 and mean square radius 1.
+    Clouds(CloudSource),
 }
 
 impl SetSource {
@@ -35,8 +35,8 @@ impl SetSource {
                     let stream = stream.child(number);
                     let mut uniform = [0.0];
                     stream.child(0).fill_uniform(0, 0, &mut uniform);
-                    let place = (f64::from(uniform[0]) * clouds.len() as f64) as usize;
-                    let cloud = &clouds[place.min(clouds.len() - 1)];
+                    let place = (f64::from(uniform[0]) * clouds.num_sets() as f64) as usize;
+                    let cloud = normalised(dim, &clouds.set(place.min(clouds.num_sets() - 1)));
                     let order = stream.child(1).permutation(cloud.len() / dim);
                     for &row in order.iter().cycle().take(size) {
                         sets.extend_from_slice(&cloud[row * dim..][..dim]);
@@ -46,6 +46,24 @@ impl SetSource {
         }
         sets
     }
+}
+
+/// Centred, with mean square radius 1.
+fn normalised(dim: usize, points: &[f32]) -> Vec<f32> {
+    let count = (points.len() / dim.max(1)).max(1) as f32;
+    let mut centre = vec![0.0_f32; dim];
+    for point in points.chunks_exact(dim) {
+        centre.iter_mut().zip(point).for_each(|(sum, x)| *sum += x / count);
+    }
+    let mut moved: Vec<f32> = points
+        .chunks_exact(dim)
+        .flat_map(|point| point.iter().zip(&centre).map(|(x, c)| x - c).collect::<Vec<_>>())
+        .collect();
+    let scale = (moved.iter().map(|x| x * x).sum::<f32>() / count).sqrt().max(1e-6);
+    for x in &mut moved {
+        *x /= scale;
+    }
+    moved
 }
 
 /// A model of sets and what it learns from.
@@ -76,8 +94,8 @@ impl SetTraining {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if a count is 0, there is no cloud, one is empty, or the elements have
-    /// another dimension than the model's.
+    /// [`Error::InvalidValue`] if a count is 0, the elements have another dimension than the model's, or
+    /// a number of a cloud is not finite.
     pub fn new(
         model: SetEnergyProcess,
         source: SetSource,
@@ -94,13 +112,11 @@ impl SetTraining {
             SetSource::Planar(_) if dim != 2 => {
                 return Err(Error::invalid("element_dim", "2, as sets of the plane have", dim));
             }
-            SetSource::Clouds(clouds) => {
-                let is_whole = |c: &Vec<f32>| !c.is_empty() && c.len().is_multiple_of(dim);
-                if clouds.is_empty() || !clouds.iter().all(is_whole) {
-                    let expected = format!("clouds of whole points of dimension {dim}");
-                    return Err(Error::invalid("clouds", expected, clouds.len()));
-                }
+            SetSource::Clouds(clouds) if clouds.dim() != dim => {
+                let expected = format!("of {dim} numbers a point");
+                return Err(Error::invalid("clouds", expected, clouds.dim()));
             }
+            SetSource::Clouds(clouds) => clouds.check_finite()?,
             SetSource::Planar(_) => {}
         }
         let ahead = Ahead::new(model.learns_on_gpu());
@@ -120,10 +136,7 @@ impl SetTraining {
 
 impl Trainable for SetTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let sets = match self.ahead.take(step) {
-            Some(sets) => sets?,
-            None => self.sets.draw(step),
-        };
+        let sets = self.ahead.take_or(step, || Ok(self.sets.draw(step)))?;
         let inner = Step { stream: step.stream.child(1), ..*step };
         self.model.learn(sets, self.sets.set_size, &inner)
     }

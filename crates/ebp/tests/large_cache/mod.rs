@@ -5,13 +5,9 @@ use std::path::Path;
 
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
 use ebp::data::normalise::NormaliseBy;
-use ebp::data::{CacheWriter, CloudSource, Split};
-use ebp::nn::Step;
-use ebp::process::EnergyBasedProcess;
-use ebp::recipe::{EnergyBasedConfig, Space};
+use ebp::data::{CacheWriter, Split};
+use ebp::model::{Model, Settings, TrainOptions};
 use ebp::rng::Stream;
-use ebp::tape::Device;
-use ebp::train::{CloudTraining, Trainable};
 
 /// Points of a cloud: 24 KiB.
 const NUM_POINTS: usize = 2048;
@@ -48,44 +44,22 @@ pub(crate) fn write_cache(path: &Path, num_bytes: usize) -> Result<usize, Box<dy
     Ok(num_sets)
 }
 
-/// What a run does with its data: statistics, `num_steps` steps, held-out nats, codes of all sets.
+/// A run with small networks, as `ebp train cloud` makes it: statistics of all points, `num_steps` steps,
+/// a look at what is held out, and the codes of all training sets.
 pub(crate) fn learn(path: &Path, num_steps: u64) -> Result<(), Box<dyn Error>> {
-    let (train, held_out) = CloudSource::open(path)?.hold_out(1, Stream::new(1, "split"))?;
-    let statistics = train.statistics()?;
-    let train = train.standardised(statistics.affine.clone())?;
-    let held_out = held_out.standardised(statistics.affine)?;
-    let space = Space::points(3, statistics.largest + 0.4);
-    let config = EnergyBasedConfig {
-        latent_dim: 4,
-        encoder_widths: vec![16],
-        head_widths: vec![],
-        energy_widths: vec![16],
-        num_proposals: 64,
-        encoder_points: 64,
-        likelihood_points: 64,
-        ..EnergyBasedConfig::points()
-    };
-    let process = EnergyBasedProcess::new(config, space, 1, &Device::default())?;
-    let mut training = CloudTraining::new(process, train.clone(), 64, 1)?;
-    for number in 0..num_steps {
-        let step = |number| {
-            let stream = Stream::new(3, "steps").child(number);
-            Step { number, num_steps, stream, learning_rate_factor: 1.0 }
-        };
-        training.foresee(&step(number + 1));
-        training.step(&step(number))?;
-    }
-    let process = training.into_process();
-    let held_out = held_out.first_sets(64);
-    let held_out: Vec<&[f32]> = held_out.iter().map(AsRef::as_ref).collect();
-    process.evaluate(&process.point_sets(&held_out)?, Stream::new(1, "evaluation"))?;
-    // A set at a time, so that no more than one is in memory.
-    for index in 0..train.num_sets() {
-        let codes = process.encode(&process.point_sets(&[&*train.set(index)])?)?;
-        if codes.num_sets() != 1 {
-            return Err("a set has no code".into());
-        }
-    }
+    let changes = [
+        &format!("data.source={:?}", path.display().to_string()),
+        &format!("train.num_steps={num_steps}"),
+        "evaluation.every=1000000",
+        "model.latent_dim=4",
+        "model.encoder_widths=[16]",
+        "model.head_widths=[]",
+        "model.energy_widths=[16]",
+        "model.num_proposals=64",
+        "model.encoder_points=64",
+        "model.likelihood_points=64",
+    ];
+    Model::train(Settings::preset("cloud", &changes)?, TrainOptions::default())?;
     Ok(())
 }
 

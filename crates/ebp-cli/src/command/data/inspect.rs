@@ -1,8 +1,7 @@
 //! `ebp data inspect`: counts, ranges, faults, and a contact sheet.
 
 use std::collections::HashSet;
-use std::io::{Read, Write, stdout};
-use std::path::Path;
+use std::io::{Write, stdout};
 
 use ebp::data::cache::{Cache, Numbers, Split};
 use ebp::data::image::{ImageOptions, read_images};
@@ -44,7 +43,7 @@ enum Data<'a> {
 }
 
 pub(super) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
-    if is_cache(&arguments.data) {
+    if Cache::is_cache(&arguments.data) {
         let cache = Cache::open(&arguments.data)?;
         let meta = cache.meta();
         let data = match meta.numbers {
@@ -83,12 +82,6 @@ pub(super) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     let sets = (0..clouds.num_clouds()).map(|index| clouds.cloud(index)).collect();
     let data = Data::Floats(sets, clouds.dim());
     finish(arguments, &data, &Report::new(&data))
-}
-
-fn is_cache(path: &Path) -> bool {
-    let mut head = [0; 8];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && &head == b"EBPDATA1"
 }
 
 fn finish(arguments: &InspectArguments, data: &Data<'_>, report: &Report) -> Result<(), Failure> {

@@ -65,6 +65,17 @@ impl Images {
         &self.pixels[index * size..][..size]
     }
 
+    /// Keeps the first `at` pictures and hands out the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer, as slice indexing does.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        let pixels = self.pixels.split_off(at * self.width * self.height * self.channels);
+        Self { pixels, names: self.names.split_off(at), ..*self }
+    }
+
     fn push(&mut self, name: String, picture: &Picture) -> Result<()> {
         if self.names.is_empty() {
             (self.width, self.height) = (picture.width, picture.height);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use super::case::Runner;
 use super::size::BenchSizes;
 use super::step::FEWEST_PROPOSALS;
-use crate::data::Clouds;
 use crate::data::image::Images;
+use crate::data::{CloudSource, Clouds};
 use crate::model::{
     CloudScale, CloudSettings, Device, PictureSettings, Settings, cloud_training, picture_training,
 };
@@ -102,6 +102,10 @@ fn cut_clouds(settings: &mut CloudSettings, sizes: &BenchSizes) {
     ] {
         *number = (*number).min(most);
     }
+    // Every component of a mixture is drawn as often.
+    let sampler = &mut model.sampler;
+    sampler.num_components = sampler.num_components.min(sampler.num_draws);
+    sampler.num_draws -= sampler.num_draws % sampler.num_components;
 }
 
 /// At most so many pictures of so many pixels.
@@ -124,8 +128,9 @@ fn clouds(
     stream.fill_normal(0, 0, &mut values);
     let names = (0..sets).map(|set| set.to_string()).collect();
     let clouds = Clouds::new(SPACE, values, SetOffsets::uniform(sets, points)?, names)?;
-    let scale = CloudScale::of_standardised(&clouds);
-    cloud_training(settings, &clouds, &scale, device)
+    let clouds = CloudSource::from(clouds);
+    let scale = CloudScale::of(&clouds)?;
+    cloud_training(settings, &clouds.standardised(scale.affine.clone())?, &scale, device)
 }
 
 /// Pictures of uniform levels.

@@ -1,5 +1,6 @@
 //! A model of clouds beside its training sets.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::path::Path;
 
@@ -62,7 +63,7 @@ pub(super) fn judge(
     let held_out = data.held_out_sets(evaluation.num_sets);
     let number = clouds.evaluate(&held_out, stream.child(0))?;
     let (dim, num_points, count) = (clouds.dim(), evaluation.num_points, held_out.len());
-    let raw = |sets: &[&[f32]]| -> Vec<Vec<f32>> {
+    let raw = |sets: &[Cow<'_, [f32]>]| -> Vec<Vec<f32>> {
         sets.iter().map(|set| clouds.in_data_units(set)).collect()
     };
     let draw = |theta: &[f32], num_points: usize, number: u64| {
@@ -70,12 +71,12 @@ pub(super) fn judge(
         clouds.draw(theta, num_points, &settings, stream.child(number), &mut |_| {})
     };
     let references = raw(&held_out);
-    let codes = clouds.encode_standardised(&held_out)?;
+    let codes = clouds.encode_sets(&held_out)?;
     let (rebuilt, _) = draw(&codes.mean, num_points, 1)?;
     let theta = clouds.prior(evaluation.prior)?.sample(count, stream.child(2))?;
     let (samples, report) = draw(&theta, num_points, 3)?;
-    let order = stream.child(4).permutation(data.train.num_clouds());
-    let oracle: Vec<&[f32]> = order.iter().take(count).map(|&set| data.train.cloud(set)).collect();
+    let order = stream.child(4).permutation(data.train.num_sets());
+    let oracle: Vec<_> = order.iter().take(count).map(|&set| data.train.set(set)).collect();
     let measure = |name: &str, found: &[Vec<f32>]| -> Result<GenerationRow> {
         let scores = Generation::measure(found, &references, dim, num_points, clouds.device())?;
         Ok(GenerationRow { name: name.to_owned(), scores })

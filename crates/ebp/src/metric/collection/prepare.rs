@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::data::{Clouds, read_clouds};
+use crate::data::CloudSource;
 use crate::metric::distance::ArrangedCloud;
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -58,18 +58,18 @@ impl Collection {
     ///
     /// [`Error::Refused`] if there are too few sets or points, or a file cannot be read.
     pub fn read(path: &Path, how: &Preparation) -> Result<Self> {
-        let all = read_clouds(path).map_err(unreadable)?;
-        let mut chosen: Vec<usize> = (0..all.num_clouds()).collect();
+        let all = CloudSource::open(path).map_err(unreadable)?;
+        let mut chosen: Vec<usize> = (0..all.num_sets()).collect();
         if let Some(count) = how.subset {
-            if count > all.num_clouds() {
+            if count > all.num_sets() {
                 return Err(Error::refused(format!(
                     "`{}` must hold at least {count} sets, found {}",
                     path.display(),
-                    all.num_clouds()
+                    all.num_sets()
                 ))
                 .with_help("ask for fewer sets"));
             }
-            chosen = choose(Stream::new(how.seed, "subset"), all.num_clouds(), count);
+            chosen = choose(Stream::new(how.seed, "subset"), all.num_sets(), count);
         }
         let prepare = |&index: &usize| prepare(&all, index, how);
         let clouds: Vec<_> = chosen.par_iter().map(prepare).collect();
@@ -91,9 +91,9 @@ fn unreadable(error: Error) -> Error {
     }
 }
 
-fn prepare(all: &Clouds, index: usize, how: &Preparation) -> Result<ArrangedCloud> {
-    let (dim, name) = (all.dim(), &all.names()[index]);
-    let points: Vec<f64> = all.cloud(index).iter().map(|&x| f64::from(x)).collect();
+fn prepare(all: &CloudSource, index: usize, how: &Preparation) -> Result<ArrangedCloud> {
+    let (dim, name) = (all.dim(), all.name(index));
+    let points: Vec<f64> = all.set(index).iter().map(|&x| f64::from(x)).collect();
     let in_cloud = |error: Error| Error::refused(format!("`{name}`: {error}"));
     let num_points = points.len() / dim;
     let mut points = match how.points {

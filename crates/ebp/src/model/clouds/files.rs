@@ -4,37 +4,20 @@ use std::path::{Path, PathBuf};
 
 use crate::data::cloud::write_cloud;
 use crate::data::npy::{Array, Precision, write_npy};
-use crate::data::{Cache, Cloud, Clouds, read_clouds};
+use crate::data::{Cloud, CloudSource};
 use crate::files::create_folder;
-use crate::{Error, Result, SetOffsets};
+use crate::{Error, Result};
 
-/// Reads files, folders and caches of clouds, one after the other.
+/// Opens files, folders and caches of clouds, one after the other.
 ///
 /// # Errors
 ///
 /// [`Error::Refused`] if one cannot be read, [`Error::InvalidValue`] if their dimensions differ.
-pub fn read_cloud_inputs(paths: &[PathBuf]) -> Result<Clouds> {
-    let parts = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
-    Clouds::concatenate(parts)
-}
-
-fn read(path: &Path) -> Result<Clouds> {
-    if path.is_file()
-        && let Ok(cache) = Cache::open(path)
-    {
-        let names = (0..cache.len()).map(|set| {
-            let class = cache.label(set).and_then(|label| cache.meta().classes.get(label as usize));
-            match class {
-                Some(class) => format!("{class}/{}", cache.names()[set]),
-                None => cache.names()[set].clone(),
-            }
-        });
-        let sizes = (0..cache.len()).map(|set| cache.offsets().size(set));
-        let offsets = SetOffsets::from_sizes(sizes)?;
-        let points = (0..cache.len()).flat_map(|set| cache.normalised(set)).collect();
-        return Clouds::new(cache.meta().dim, points, offsets, names.collect());
-    }
-    read_clouds(path).map_err(|error| Error::refused(format!("{error}")))
+pub fn read_cloud_inputs(paths: &[PathBuf]) -> Result<CloudSource> {
+    CloudSource::open_all(paths).map_err(|error| match error {
+        Error::InvalidValue { .. } => error,
+        other => Error::refused(other.to_string()),
+    })
 }
 
 /// One array `[sets, n, d]` to a file ending in .npy, or a file per cloud into a folder, with the

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use self::data::CloudData;
-pub(crate) use self::data::{CloudScale, sets};
+pub(crate) use self::data::CloudScale;
 pub use self::files::{class_of, read_cloud_inputs, write_clouds};
-pub use self::score::{CloudScore, ScoreOptions};
+pub use self::score::ScoreOptions;
 pub use self::settings::{CloudDataSettings, CloudEvaluation, CloudSettings, PriorKind};
 use super::{Device, Lesson};
 use crate::checkpoint::{Checkpoint, Holds};
-use crate::data::Clouds;
+use crate::data::CloudSource;
 use crate::data::normalise::Affine;
 use crate::latent::Prior;
 use crate::process::LogDensity;
@@ -62,10 +62,15 @@ fn build(
     EnergyBasedProcess::new(settings.model.clone(), space, settings.seed, device.tape())
 }
 
+/// Codes of standardised clouds, which are read a few at a time.
+fn encode(process: &EnergyBasedProcess, sets: &CloudSource) -> Result<LatentCodes> {
+    process.encode_each(sets.num_sets(), |set, part| part.push(&[], &sets.set(set)))
+}
+
 /// The untrained process with its clouds.
 pub(crate) fn cloud_training(
     settings: &CloudSettings,
-    clouds: &Clouds,
+    clouds: &CloudSource,
     scale: &CloudScale,
     device: &Device,
 ) -> Result<CloudTraining> {
@@ -174,8 +179,8 @@ impl CloudModel {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] if the clouds do not fit or a number is not finite.
-    pub fn encode(&self, clouds: &Clouds) -> Result<LatentCodes> {
-        self.encode_standardised(&sets(&self.standardise(clouds)?))
+    pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
+        self.encode_standardised(&self.standardise(clouds)?)
     }
 
     /// A noisy cloud `[n, d]`, cleaned; points, `settings.noise` and the answer in the units of the
@@ -201,7 +206,7 @@ impl CloudModel {
     }
 
     /// Clouds in the units of the data, standardised.
-    fn standardise(&self, clouds: &Clouds) -> Result<Clouds> {
+    fn standardise(&self, clouds: &CloudSource) -> Result<CloudSource> {
         if clouds.dim() != self.dim() {
             return Err(Error::refused(format!(
                 "the model's points have {} numbers, found {}",
@@ -210,32 +215,35 @@ impl CloudModel {
             )));
         }
         clouds.check_finite()?;
-        data::standardised(clouds, &self.scale.affine)
+        clouds.clone().standardised(self.scale.affine.clone())
     }
 }
 
 /// What experiments ask, about standardised sets.
 impl CloudModel {
     /// `name` of what is measured on held-out sets: `nats`, `kl`.
-    pub(crate) fn evaluate(
+    pub(crate) fn evaluate<S: AsRef<[f32]>>(
         &self,
-        sets: &[&[f32]],
+        sets: &[S],
         stream: Stream,
-    ) -> Result<impl Fn(&str) -> f64 + use<>> {
+    ) -> Result<impl Fn(&str) -> f64 + use<S>> {
         let found = self.process.evaluate(&self.process.point_sets(sets)?, stream)?;
         Ok(move |name: &str| {
             found.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, value)| *value)
         })
     }
 
-    pub(crate) fn encode_standardised(&self, sets: &[&[f32]]) -> Result<LatentCodes> {
+    pub(crate) fn encode_standardised(&self, sets: &CloudSource) -> Result<LatentCodes> {
+        encode(&self.process, sets)
+    }
+
+    pub(crate) fn encode_sets<S: AsRef<[f32]>>(&self, sets: &[S]) -> Result<LatentCodes> {
         self.process.encode(&self.process.point_sets(sets)?)
     }
 
     /// Codes by an encoder of the same shape that has learned nothing.
-    pub(crate) fn encode_untrained(&self, sets: &[&[f32]]) -> Result<LatentCodes> {
-        let untrained = build(&self.settings, &self.scale, &self.device)?;
-        untrained.encode(&untrained.point_sets(sets)?)
+    pub(crate) fn encode_untrained(&self, sets: &CloudSource) -> Result<LatentCodes> {
+        encode(&build(&self.settings, &self.scale, &self.device)?, sets)
     }
 
     pub(crate) fn denoise_standardised(

@@ -70,7 +70,7 @@ impl CloudModel {
 
     /// Encodes the training sets, and keeps the codes in the model's folder if it has one.
     pub(in crate::model) fn keep_codes(&self, data: &CloudData) -> Result<()> {
-        let codes = self.encode_standardised(&data.training_sets())?;
+        let codes = self.encode_standardised(&data.train)?;
         if let Some(directory) = &self.codes.directory {
             write_codes(directory, &codes)?;
         }
@@ -92,7 +92,7 @@ impl CloudModel {
         let found = if let Some(codes) = self.kept_codes()? {
             codes
         } else {
-            self.encode_standardised(&CloudData::load(&self.settings)?.training_sets())?
+            self.encode_standardised(&CloudData::load(&self.settings)?.train)?
         };
         Ok(self.codes.known.get_or_init(|| found))
     }

@@ -36,7 +36,7 @@ impl PictureData {
     /// [`Error::Refused`] if there are no such pictures or too few; otherwise what the file is wrong
     /// about.
     pub fn load(settings: &PictureDataSettings) -> Result<Self> {
-        let ((training, training_labels), (test, test_labels)) = Self::read(settings)?;
+        let ((mut training, mut training_labels), (test, test_labels)) = Self::read(settings)?;
         let count = training.len();
         let num_validation = NUM_VALIDATION.min(count / 10);
         if count < 10 || test.is_empty() {
@@ -50,13 +50,13 @@ impl PictureData {
             0 => count - num_validation,
             most => most.min(count - num_validation),
         };
-        Ok(Self {
-            validation: part(&training, count - num_validation..count)?,
-            training_labels: training_labels.map(|labels| labels[..most].to_vec()),
-            training: Arc::new(part(&training, 0..most)?),
-            test,
-            test_labels,
-        })
+        let validation = training.split_off(count - num_validation);
+        drop(training.split_off(most));
+        if let Some(labels) = &mut training_labels {
+            labels.truncate(most);
+        }
+        let training = Arc::new(training);
+        Ok(Self { training, training_labels, validation, test, test_labels })
     }
 
     fn read(settings: &PictureDataSettings) -> Result<(Labelled, Labelled)> {
@@ -88,20 +88,11 @@ impl PictureData {
             size: (settings.side > 0).then_some((settings.side, settings.side)),
             is_grey: settings.is_grey,
         };
-        let images = read_images(path, &options)?;
-        let num_test = settings.num_test.min(images.len() / 4);
-        let cut = images.len() - num_test;
-        let (training, test) = (part(&images, 0..cut)?, part(&images, cut..images.len())?);
+        let mut training = read_images(path, &options)?;
+        let num_test = settings.num_test.min(training.len() / 4);
+        let test = training.split_off(training.len() - num_test);
         Ok(((training, None), (test, None)))
     }
-}
-
-/// A run of pictures.
-fn part(images: &Images, range: std::ops::Range<usize>) -> Result<Images> {
-    let size = images.width * images.height * images.channels;
-    let pixels = images.pixels[range.start * size..range.end * size].to_vec();
-    let names = images.names[range].to_vec();
-    Images::new(images.width, images.height, images.channels, pixels, names)
 }
 
 /// The file of MNIST's folder whose name begins so, packed or not.

@@ -1,16 +1,19 @@
 //! Sets to learn from, sets to be judged by, and what a model without interaction would draw.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::SetEnergySettings;
-use crate::data::shapes::{ShapeClass, shape_cloud};
-use crate::data::{PlanarFamily, read_clouds};
+use crate::data::shapes::{ShapeClass, shape_clouds};
+use crate::data::{CloudSource, PlanarFamily};
 use crate::rng::Stream;
 use crate::train::SetSource;
 use crate::{Error, Result};
 
 /// Points of a cloud that are kept to draw sets from.
 const CLOUD_POINTS: usize = 1024;
+/// Built-in shapes beside those that are learned from.
+const BUILT_IN_HELD_OUT: usize = 200;
 /// Seed of the built-in shapes.
 const SHAPE_SEED: u64 = 1;
 
@@ -38,8 +41,11 @@ impl SetEnergyData {
             let source = SetSource::Planar(family);
             return Ok(Self { dim: 2, source: source.clone(), held_out: source, size });
         }
-        let (dim, mut clouds) = match ShapeClass::named(&data.source) {
-            Ok(class) => (3, built_in(class, data.num_training)?),
+        let clouds: CloudSource = match ShapeClass::named(&data.source) {
+            Ok(class) => {
+                let count = data.num_training + BUILT_IN_HELD_OUT;
+                shape_clouds(class, SHAPE_SEED, 0, count, CLOUD_POINTS)?.into()
+            }
             Err(_) if !Path::new(&data.source).exists() => {
                 return Err(Error::refused(format!(
                     "`data.source` must name sets, found `{}`",
@@ -49,23 +55,21 @@ impl SetEnergyData {
                     "rings, sticks, airplane, chair, car, table, lamp, or a file or folder",
                 ));
             }
-            Err(_) => {
-                let all = read_clouds(Path::new(&data.source))?;
-                let cloud = |number| normalised(all.dim(), all.cloud(number));
-                (all.dim(), (0..all.num_clouds()).map(cloud).collect())
-            }
+            Err(_) => CloudSource::open(Path::new(&data.source))?,
         };
-        if data.num_training == 0 || data.num_training >= clouds.len() {
+        let (count, num_training) = (clouds.num_sets(), data.num_training);
+        if num_training == 0 || num_training >= count {
             return Err(Error::refused(format!(
-                "`{}` must hold more than {} clouds, found {}",
-                data.source,
-                data.num_training,
-                clouds.len()
+                "`{}` must hold more than {num_training} clouds, found {count}",
+                data.source
             ))
             .with_help("some clouds must be left to judge by: lower `data.num_training`"));
         }
-        let held_out = SetSource::Clouds(clouds.split_off(data.num_training));
-        Ok(Self { dim, source: SetSource::Clouds(clouds), held_out, size })
+        let part = |members: Range<usize>| -> Result<SetSource> {
+            Ok(SetSource::Clouds(clouds.select(&members.collect::<Vec<_>>())?))
+        };
+        let (source, held_out) = (part(0..num_training)?, part(num_training..count)?);
+        Ok(Self { dim: clouds.dim(), source, held_out, size })
     }
 
     /// Sets that were not learned from.
@@ -87,31 +91,4 @@ impl SetEnergyData {
         let chosen = order.iter().take(count * self.size);
         chosen.flat_map(|&row| pool[row * self.dim..][..self.dim].iter().copied()).collect()
     }
-}
-
-fn built_in(class: ShapeClass, num_training: usize) -> Result<Vec<Vec<f32>>> {
-    let count = num_training as u64 + 200;
-    let cloud = |number| -> Result<Vec<f32>> {
-        let cloud = shape_cloud(class, SHAPE_SEED, number, CLOUD_POINTS)?;
-        Ok(normalised(cloud.dim, &cloud.points))
-    };
-    (0..count).map(cloud).collect()
-}
-
-/// Centred, with mean square radius 1.
-fn normalised(dim: usize, points: &[f32]) -> Vec<f32> {
-    let count = (points.len() / dim.max(1)).max(1) as f32;
-    let mut centre = vec![0.0_f32; dim];
-    for point in points.chunks_exact(dim) {
-        centre.iter_mut().zip(point).for_each(|(sum, x)| *sum += x / count);
-    }
-    let mut moved: Vec<f32> = points
-        .chunks_exact(dim)
-        .flat_map(|point| point.iter().zip(&centre).map(|(x, c)| x - c).collect::<Vec<_>>())
-        .collect();
-    let scale = (moved.iter().map(|x| x * x).sum::<f32>() / count).sqrt().max(1e-6);
-    for x in &mut moved {
-        *x /= scale;
-    }
-    moved
 }

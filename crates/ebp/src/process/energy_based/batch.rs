@@ -15,6 +15,7 @@ use crate::partition::{
     CandidateArrays, CandidateRows, Made, NoisyArrays, NoisyRows, Targets, WriteTargets,
 };
 use crate::posterior::{PosteriorArrays, PosteriorRows};
+use crate::process::Preparer;
 use crate::recipe::{EnergyBasedConfig, Estimator, Space, TrainingMode};
 use crate::rng::Stream;
 use crate::tape::{Array, Choice, Device, DrawDomain, Tape};
@@ -121,6 +122,14 @@ impl EnergyBasedProcess {
             device: self.device.clone(),
             parts: self.parts.clone(),
         }
+    }
+}
+
+impl Preparer<TaskBatch> for BatchMaker {
+    type Batch = Batch;
+
+    fn prepare(&self, tasks: &TaskBatch, step: &Step) -> Result<Batch> {
+        BatchMaker::prepare(self, tasks, step)
     }
 }
 

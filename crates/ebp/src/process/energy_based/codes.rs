@@ -1,8 +1,8 @@
 //! Codes of sets: q(θ | set).
 
 use super::EnergyBasedProcess;
-use crate::Result;
 use crate::batch::SetBatch;
+use crate::{Error, Result};
 
 /// Sets that are encoded at once.
 const ENCODED_AT_ONCE: usize = 64;
@@ -24,6 +24,19 @@ impl LatentCodes {
     /// How many sets.
     pub fn num_sets(&self) -> usize {
         self.mean.len() / self.latent_dim.max(1)
+    }
+
+    /// μ and log σ of a set.
+    pub(crate) fn of_set(&self, set: usize) -> (&[f32], &[f32]) {
+        let k = self.latent_dim;
+        (&self.mean[set * k..][..k], &self.log_std_dev[set * k..][..k])
+    }
+
+    /// The codes of further sets after these.
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.mean.append(&mut others.mean);
+        self.log_std_dev.append(&mut others.log_std_dev);
+        self.pooled.append(&mut others.pooled);
     }
 
     /// σ, `[sets, k]`.
@@ -50,14 +63,36 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if sets do not fit the process.
+    /// [`Error::InvalidValue`] if sets do not fit the process.
     pub fn encode(&self, sets: &SetBatch) -> Result<LatentCodes> {
+        let (found, space) = ((sets.location_dim(), sets.value_dim()), &self.space);
+        if found != (space.location_dim, space.value_dim) {
+            let (dt, dx) = (space.location_dim, space.value_dim);
+            let expected = format!("locations of {dt} and values of {dx} numbers");
+            return Err(Error::invalid("sets", expected, format!("{found:?}")));
+        }
+        self.encode_each(sets.num_sets(), |set, part| {
+            part.push(sets.locations(set), sets.values(set))
+        })
+    }
+
+    /// The same of `count` sets that are fetched as they are needed: `push` puts the set with the
+    /// number it is given into a batch. Only a few are in memory at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode) and `push`.
+    pub fn encode_each(
+        &self,
+        count: usize,
+        push: impl Fn(usize, &mut SetBatch) -> Result<()>,
+    ) -> Result<LatentCodes> {
         let mut codes =
             LatentCodes { latent_dim: self.config.latent_dim, ..LatentCodes::default() };
-        for first in (0..sets.num_sets()).step_by(ENCODED_AT_ONCE) {
-            let mut part = SetBatch::new(sets.location_dim(), sets.value_dim());
-            for set in first..sets.num_sets().min(first + ENCODED_AT_ONCE) {
-                part.push(sets.locations(set), sets.values(set))?;
+        for first in (0..count).step_by(ENCODED_AT_ONCE) {
+            let mut part = SetBatch::new(self.space.location_dim, self.space.value_dim);
+            for set in first..count.min(first + ENCODED_AT_ONCE) {
+                push(set, &mut part)?;
             }
             let rows = self.parts.posterior.rows(&part)?.upload(&self.device)?;
             let mut tape = self.device.tape();
@@ -74,10 +109,10 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is not of whole points.
-    pub fn point_sets(&self, sets: &[&[f32]]) -> Result<SetBatch> {
+    /// [`Error::InvalidValue`] if one is not of whole points.
+    pub fn point_sets<S: AsRef<[f32]>>(&self, sets: &[S]) -> Result<SetBatch> {
         let mut batch = SetBatch::new(0, self.space.value_dim);
-        sets.iter().try_for_each(|set| batch.push(&[], set))?;
+        sets.iter().try_for_each(|set| batch.push(&[], set.as_ref()))?;
         Ok(batch)
     }
 

@@ -13,19 +13,24 @@
 //!
 //! θ is near μ, so that a few thousand points are enough, and all draws share them and the error of
 //! Z(μ): an error of its own for each draw would be multiplied by n, and the mean over draws would take
-//! the luckiest one. The mean is an estimate from below on average, closer with more draws. All parts
-//! have standard errors. A point on its own is judged at θ = μ of its set.
+//! the luckiest one. The mean is closer with more draws, of which `effective_draws` count. All parts have
+//! standard errors. A point on its own is judged at θ = μ of its set.
 
 use rayon::prelude::*;
 
-use super::EnergyBasedProcess;
-use super::grid::{Weighted, resample};
+use super::grid::{effective, resample};
+use super::{EnergyBasedProcess, PartitionBounds};
+use crate::latent::{Prior, StandardPrior};
 use crate::point::{CandidateValues, PointBatch, PointMlp};
 use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
-/// What a model says about a set, in units of the standardised data.
+/// ½ log 2π.
+const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
+
+/// What a model says about a set: a process in units of the standardised data, a model of clouds in
+/// those of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetScore {
     /// −u of every point at θ = μ, without Z: low is likely.
@@ -34,10 +39,15 @@ pub struct SetScore {
     pub log_densities: Vec<f32>,
     /// log Z(μ), whose error all `log_densities` share.
     pub log_partition: LogDensity,
+    /// log Z(μ) from both sides, by a learned sampler whose density is known anywhere.
+    pub partition_bounds: Option<PartitionBounds>,
     /// KL(q(θ | set) ‖ N(0, I)) in nats.
     pub kl: f64,
-    /// log p(x₁, …, xₙ) with θ ~ N(0, I).
+    /// log p(x₁, …, xₙ) with θ integrated out.
     pub log_likelihood: LogDensity,
+    /// Draws of θ that count in it, (Σw)²/Σw²: where they are few, more draws would raise it, by more than
+    /// its error says.
+    pub effective_draws: f64,
 }
 
 impl SetScore {
@@ -49,8 +59,8 @@ impl SetScore {
 }
 
 impl EnergyBasedProcess {
-    /// Scores sets of standardised points `[n, d]` of any sizes, with `num_draws` draws of θ each and
-    /// at most `num_proposals` for log Z: fewer where its standard error is already 0.01.
+    /// Scores sets of standardised points `[n, d]` of any sizes with θ ~ N(0, I), with `num_draws` draws
+    /// of θ each and at most `num_proposals` for log Z: fewer where its standard error is already 0.01.
     ///
     /// # Errors
     ///
@@ -62,40 +72,30 @@ impl EnergyBasedProcess {
         num_proposals: usize,
         stream: Stream,
     ) -> Result<Vec<SetScore>> {
-        if num_draws == 0 {
-            return Err(Error::invalid("num_draws", "at least 1", num_draws));
-        }
         let codes = self.encode(&self.point_sets(sets)?)?;
-        let k = self.config.latent_dim;
-        let mlp = self.element_network()?;
-        let mut scores = Vec::with_capacity(sets.len());
-        for (number, set) in sets.iter().enumerate() {
+        let prior = StandardPrior { dim: self.config.latent_dim };
+        let counts = (num_draws, num_proposals);
+        let score = |(number, set): (usize, &&[f32])| {
             let stream = stream.child(1 + number as u64);
-            let posterior = Posterior {
-                mean: &codes.mean[number * k..][..k],
-                log_std_dev: &codes.log_std_dev[number * k..][..k],
-            };
-            scores.push(self.score_set(
-                &mlp,
-                set,
-                posterior,
-                (num_draws, num_proposals),
-                stream,
-            )?);
-        }
-        Ok(scores)
+            self.score_set(set, codes.of_set(number), &prior, counts, stream)
+        };
+        sets.iter().enumerate().map(score).collect()
     }
 
-    fn score_set(
+    /// Scores one set by its code, μ and log σ of q(θ | set), and a law of θ.
+    pub(crate) fn score_set(
         &self,
-        mlp: &PointMlp,
         set: &[f32],
-        posterior: Posterior<'_>,
+        (mean, log_std_dev): (&[f32], &[f32]),
+        law: &dyn Prior,
         (num_draws, num_proposals): (usize, usize),
         stream: Stream,
     ) -> Result<SetScore> {
+        if num_draws == 0 {
+            return Err(Error::invalid("num_draws", "at least 1", num_draws));
+        }
         let k = self.config.latent_dim;
-        let Posterior { mean, log_std_dev } = posterior;
+        let mlp = &self.element_network()?;
         let n = (set.len() / self.space.value_dim) as f64;
         let mut noise = vec![0.0; num_draws * k];
         stream.child(0).fill_normal(0, 0, &mut noise);
@@ -107,23 +107,28 @@ impl EnergyBasedProcess {
         let theta: Vec<f32> = mean.iter().copied().chain(drawn).collect();
         let around = self.around(mlp, set, mean, num_proposals, stream.child(1))?;
         let log_partition = LogDensity::of_mean(&around.log_weights);
-        let ratios = self.partition_ratios(mlp, &around, &theta, stream.child(2))?;
+        // Points that follow exp u(·; μ).
+        let count = around.log_weights.len().min(RATIO_PLACES);
+        let following = resample(&around, self.space.value_dim, count, stream.child(2));
+        let ratios = self.partition_ratios(mlp, &following, &theta)?;
+        let partition_bounds = self.partition_bounds(mean, &following, stream.child(3))?;
         let points = self.candidate_potentials(mlp, set, &theta)?;
         let (at_mean, at_draws) = points.split_at(set.len() / self.space.value_dim);
+        let laws = law.log_density(&theta[k..])?;
         let terms: Vec<f64> = (0..num_draws)
             .map(|draw| {
-                let theta = theta[(draw + 1) * k..].iter().zip(&noise[draw * k..]);
-                // log p(θ) − log q(θ) = Σ ½(ξ² − θ²) + log σ
-                let prior: f64 = theta
-                    .zip(log_std_dev)
-                    .map(|((t, xi), s)| f64::from(0.5 * (xi * xi - t * t) + s))
+                // log q(θ) = Σ −½ξ² − log σ − ½ log 2π
+                let noise = noise[draw * k..].iter().zip(log_std_dev);
+                let q: f64 = noise
+                    .map(|(xi, s)| -0.5 * f64::from(xi * xi) - f64::from(*s) - LOG_ROOT_TAU)
                     .sum();
                 // In f64: a sum of thousands of f32 loses digits.
                 let u = at_draws[draw * at_mean.len()..][..at_mean.len()].iter();
                 let sum: f64 = u.map(|&u| f64::from(u)).sum();
-                sum - n * (log_partition.value + ratios[draw].value) + prior
+                sum - n * (log_partition.value + ratios[draw].value) + laws[draw] - q
             })
             .collect();
+        let effective_draws = effective(&terms);
         let mut log_likelihood = LogDensity::of_mean(&terms);
         // n log Z is as uncertain as n times log Z, on top of what θ adds; of the ratios those of the
         // draws that count.
@@ -139,8 +144,10 @@ impl EnergyBasedProcess {
             energies: at_mean.iter().map(|u| -u).collect(),
             log_densities: at_mean.iter().map(|u| u - log_z).collect(),
             log_partition,
+            partition_bounds,
             kl: terms.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum(),
             log_likelihood,
+            effective_draws,
         })
     }
 
@@ -148,13 +155,11 @@ impl EnergyBasedProcess {
     fn partition_ratios(
         &self,
         mlp: &PointMlp,
-        around: &Weighted,
+        following: &[f32],
         theta: &[f32],
-        stream: Stream,
     ) -> Result<Vec<LogDensity>> {
-        let count = around.log_weights.len().min(RATIO_PLACES);
-        let places = resample(around, self.space.value_dim, count, stream);
-        let u = self.candidate_potentials(mlp, &places, theta)?;
+        let count = following.len() / self.space.value_dim;
+        let u = self.candidate_potentials(mlp, following, theta)?;
         let (at_mean, at_draws) = u.split_at(count);
         let difference = |(a, b): (&f32, &f32)| f64::from(*a) - f64::from(*b);
         let ratio = |u: &[f32]| -> LogDensity {
@@ -191,13 +196,6 @@ impl EnergyBasedProcess {
         let f = self.device.backend().values(&self.element_network()?, &batch)?;
         Ok(f.par_iter().zip(points.par_chunks_exact(dim)).map(|(f, x)| f + self.base(x)).collect())
     }
-}
-
-/// q(θ | set).
-#[derive(Clone, Copy)]
-struct Posterior<'a> {
-    mean: &'a [f32],
-    log_std_dev: &'a [f32],
 }
 
 /// Points that compare Z of the draws of θ with Z(μ).

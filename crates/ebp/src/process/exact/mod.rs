@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 pub(super) use self::predictive::EllipticalPredictive;
 use super::covariance::{Covariance, Solved, Workspace};
-use super::lbfgs::{Evaluation, Minimum, Stop, minimise};
+use super::lbfgs::{Evaluation, Limits, Minimum, Stop, minimise};
 use super::{ExactProcess, Predictive, Process, draw};
 use crate::error::check_length;
 use crate::kernel::Kernel;
@@ -75,6 +75,16 @@ impl Default for FitConfig {
 }
 
 impl FitConfig {
+    /// Those of the search, whose parameters are logarithms.
+    fn limits(&self) -> Limits {
+        Limits {
+            bounds: [self.lower_bound.ln(), self.upper_bound.ln()],
+            max_evaluations: self.max_evaluations,
+            gradient_tolerance: self.gradient_tolerance,
+            value_tolerance: self.value_tolerance,
+        }
+    }
+
     fn check(&self) -> Result<()> {
         if self.max_evaluations == 0 {
             return Err(Error::invalid("max_evaluations", "at least 1", 0));
@@ -347,6 +357,7 @@ impl<F: Family> EllipticalProcess<F> {
             found.gradient.iter_mut().for_each(|g| *g /= -num_values);
             Ok(found)
         };
+        let limits = config.limits();
         let start = self.log_parameters();
         let mut best: Option<(usize, Minimum)> = None;
         let mut failure = None;
@@ -358,7 +369,7 @@ impl<F: Family> EllipticalProcess<F> {
                 draw::fill_normal(stream.child(number as u64), 0, &mut noise);
                 moved.iter_mut().zip(noise).for_each(|(p, z)| *p += 2.0 * z);
             }
-            match minimise(&moved, config, objective) {
+            match minimise(&moved, &limits, objective) {
                 Ok(minimum) => {
                     num_evaluations += minimum.num_evaluations;
                     let is_better = best

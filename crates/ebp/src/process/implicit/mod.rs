@@ -24,8 +24,9 @@ use rayon::prelude::*;
 
 use self::predictive::ImplicitPredictive;
 use self::regression::{Features, MarginalGradient, Posterior};
-use super::task::{check_dimensions, check_tasks};
-use super::{ExactProcess, Learner, Predictive, Preparation, Prepared, Preparer, Process, Task};
+use super::task::check_dimensions;
+use super::{ExactProcess, Learner, Predictive, Preparation, Prepared, Preparer, Process};
+use crate::batch::TaskBatch;
 use crate::nn::{Initialiser, Record, Step};
 use crate::point::{Activation, MlpConfig, MlpShape};
 use crate::rng::Stream;
@@ -268,8 +269,9 @@ impl Process for VariationalImplicitProcess {
 /// What a step reads: context and target of each task are one set here.
 #[derive(Debug)]
 struct Batch {
-    sets: Vec<IndexedSet>,
-    /// Of all sets.
+    /// Of all sets, `[total, d_x]`.
+    values: Vec<f64>,
+    /// Of all sets, `[total, d_t]`.
     locations: Vec<f32>,
     offsets: Arc<SetOffsets>,
 }
@@ -280,15 +282,17 @@ struct BatchMaker {
     value_dim: usize,
 }
 
-impl Preparer for BatchMaker {
+impl Preparer<TaskBatch> for BatchMaker {
     type Batch = Batch;
 
-    fn prepare(&self, tasks: &[Task], _step: &Step) -> Result<Batch> {
-        check_tasks(tasks, self.location_dim, self.value_dim)?;
-        let sets = tasks.iter().map(Task::union).collect::<Result<Vec<_>>>()?;
-        let offsets = Arc::new(SetOffsets::from_sizes(sets.iter().map(IndexedSet::len))?);
-        let locations = sets.iter().flat_map(|set| rounded(set.locations())).collect();
-        Ok(Batch { sets, locations, offsets })
+    fn prepare(&self, tasks: &TaskBatch, _step: &Step) -> Result<Batch> {
+        tasks.check(self.location_dim, self.value_dim)?;
+        let sets = tasks.context.union(&tasks.target)?;
+        Ok(Batch {
+            values: sets.all_values().iter().map(|&x| f64::from(x)).collect(),
+            locations: sets.all_locations().to_vec(),
+            offsets: Arc::new(SetOffsets::from_sizes(sets.sizes())?),
+        })
     }
 }
 
@@ -314,12 +318,12 @@ impl VariationalImplicitProcess {
     /// One step up the log marginal likelihood of context and target together. Functions come from
     /// the step's stream.
     fn learn_from(&mut self, batch: Batch, step: &Step) -> Result<Record> {
-        let Batch { sets, locations, offsets } = batch;
+        let Batch { values, locations, offsets } = batch;
         let std_dev = self.noise_std_dev()?;
         let mut tape = self.parameters.device().tape();
         tape.train(&self.parameters);
         let functions = self.functions(&mut tape, locations, &offsets, step.stream)?;
-        let slopes = self.slopes(&sets, &tape.download(functions)?, std_dev);
+        let slopes = self.slopes((&values, &offsets), &tape.download(functions)?, std_dev);
         let scale = -1.0 / offsets.num_elements() as f64;
         // d log σ / d(noise) = (σ − least σ)/σ
         let share = (std_dev - self.config.min_noise_std_dev) / std_dev;
@@ -338,29 +342,30 @@ impl VariationalImplicitProcess {
         Ok(vec![("loss", scale * slopes.log_marginal), ("gradient_norm", update.gradient_norm)])
     }
 
-    fn slopes(&self, sets: &[IndexedSet], rows: &[f32], std_dev: f64) -> Slopes {
+    fn slopes(
+        &self,
+        (values, offsets): (&[f64], &SetOffsets),
+        rows: &[f32],
+        std_dev: f64,
+    ) -> Slopes {
         let (dim, count) = (self.config.value_dim, self.config.num_functions);
         let variance = std_dev * std_dev;
-        let mut starts = vec![0];
-        starts.extend(sets.iter().scan(0, |end, set| {
-            *end += set.len();
-            Some(*end)
-        }));
         let of_set = |number: usize| {
-            let part = &rows[starts[number] * count * dim..starts[number + 1] * count * dim];
+            let range = offsets.range(number);
+            let part = &rows[range.start * count * dim..range.end * count * dim];
             let host = self.by_function(part);
             let features = Features::new(&host.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let values = sets[number].values();
+            let values = &values[range.start * dim..range.end * dim];
             let posterior = Posterior::new(&features, values, variance);
             let gradient = MarginalGradient::new(&features, values, variance, &posterior);
             // Back to rows of all functions.
-            let slopes = (0..sets[number].len()).flat_map(|row| {
+            let slopes = (0..range.len()).flat_map(|row| {
                 let of_function = |f: &Vec<f64>| f[row * dim..(row + 1) * dim].to_vec();
                 gradient.functions.iter().flat_map(of_function).collect::<Vec<_>>()
             });
             (posterior.log_marginal, gradient.log_std_dev, slopes.collect::<Vec<f64>>())
         };
-        let all: Vec<_> = (0..sets.len()).into_par_iter().map(of_set).collect();
+        let all: Vec<_> = (0..offsets.num_sets()).into_par_iter().map(of_set).collect();
         Slopes {
             log_marginal: all.iter().map(|set| set.0).sum(),
             log_std_dev: all.iter().map(|set| set.1).sum(),
@@ -370,11 +375,6 @@ impl VariationalImplicitProcess {
 }
 
 impl Learner for VariationalImplicitProcess {
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        let batch = self.preparer().prepare(tasks, step)?;
-        self.learn_from(batch, step)
-    }
-
     fn preparation(&self) -> Option<Preparation> {
         Some(Preparation::new(self.preparer()))
     }

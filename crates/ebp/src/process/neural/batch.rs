@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::config::NetworkConfig;
+use crate::batch::{SetBatch, TaskBatch};
 use crate::nn::Step;
 use crate::nn::{Network, Sets};
 use crate::point::Pooling;
-use crate::process::task::check_tasks;
-use crate::process::{Preparer, Task};
+use crate::process::Preparer;
 use crate::tape::{Choice, Shape, Tape, Var};
-use crate::{IndexedSet, Result, SetOffsets};
+use crate::{Result, SetOffsets};
 
 /// What a step reads.
 #[derive(Debug)]
@@ -44,27 +44,21 @@ impl BatchMaker {
     }
 }
 
-impl Preparer for BatchMaker {
+impl Preparer<TaskBatch> for BatchMaker {
     type Batch = Batch;
 
-    fn prepare(&self, tasks: &[Task], _step: &Step) -> Result<Batch> {
-        check_tasks(tasks, self.location_dim, self.value_dim)?;
-        let gather = |part: fn(&IndexedSet) -> &[f64]| {
-            tasks.iter().flat_map(|task| rounded(part(&task.target))).collect()
-        };
-        let sizes = tasks.iter().map(|task| task.target.len());
-        let unions = if self.has_latent {
-            Some(Ragged::new(tasks.iter().map(|task| vec![&task.context, &task.target]))?)
-        } else {
-            None
-        };
+    fn prepare(&self, tasks: &TaskBatch, _step: &Step) -> Result<Batch> {
+        tasks.check(self.location_dim, self.value_dim)?;
+        let TaskBatch { context, target } = tasks;
+        let unions =
+            if self.has_latent { Some(Ragged::new(&context.union(target)?)?) } else { None };
         Ok(Batch {
-            contexts: Ragged::new(tasks.iter().map(|task| vec![&task.context]))?,
+            contexts: Ragged::new(context)?,
             unions,
             targets: Targets {
-                locations: gather(IndexedSet::locations),
-                values: gather(IndexedSet::values),
-                offsets: Arc::new(SetOffsets::from_sizes(sizes)?),
+                locations: target.all_locations().to_vec(),
+                values: target.all_values().to_vec(),
+                offsets: Arc::new(SetOffsets::from_sizes(target.sizes())?),
             },
         })
     }
@@ -96,30 +90,24 @@ struct Filled {
 }
 
 impl Ragged {
-    /// Every set is given in parts.
-    pub(super) fn new<'a>(sets: impl IntoIterator<Item = Vec<&'a IndexedSet>>) -> Result<Self> {
-        let (mut sizes, mut elements, mut width) = (Vec::new(), Vec::new(), 1);
-        for parts in sets {
-            sizes.push(parts.iter().map(|part| part.len()).sum());
-            for part in parts {
-                width = part.value_dim() + part.location_dim();
-                for index in 0..part.len() {
-                    elements.extend(rounded(part.value(index)));
-                    elements.extend(rounded(part.location(index)));
-                }
-            }
-        }
-        let total: usize = sizes.iter().sum();
+    pub(super) fn new(sets: &SetBatch) -> Result<Self> {
+        let (dt, dx, total) = (sets.location_dim(), sets.value_dim(), sets.num_elements());
+        let sizes: Vec<usize> = sets.sizes().collect();
         let filled = if total == 0 {
             None
         } else {
+            let mut elements = Vec::with_capacity(total * (dx + dt));
+            for index in 0..total {
+                elements.extend_from_slice(&sets.all_values()[index * dx..][..dx]);
+                elements.extend_from_slice(&sets.all_locations()[index * dt..][..dt]);
+            }
             let offsets = SetOffsets::from_sizes(sizes.iter().copied().filter(|&n| n > 0))?;
             let places = if offsets.num_sets() == sizes.len() {
                 None
             } else {
                 Some(places(&sizes, offsets.num_sets())?)
             };
-            let shape = (total, width);
+            let shape = (total, dx + dt);
             Some(Filled { elements, shape, offsets: Arc::new(offsets), places })
         };
         Ok(Self { sizes: Arc::new(sizes), filled })
@@ -226,13 +214,15 @@ mod tests {
         let network = network(&mut builder.group("model"), "a", config, 2).unwrap();
         let device = Device::default();
         let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
-        let empty = IndexedSet::empty(1, 1).unwrap();
-        let one = IndexedSet::new(1, 1, vec![0.5], vec![2.0]).unwrap();
-        let two = IndexedSet::new(1, 1, vec![1.0, -1.0], vec![3.0, 4.0]).unwrap();
+        let mut sets = SetBatch::new(1, 1);
+        sets.push(&[], &[]).unwrap();
+        assert!(Ragged::new(&sets).unwrap().filled.is_none());
+        sets.push(&[1.0, -1.0], &[3.0, 4.0]).unwrap();
+        sets.push(&[], &[]).unwrap();
+        sets.push(&[0.5], &[2.0]).unwrap();
         let mut tape = device.tape();
         tape.read(&set);
-        let sets = [vec![&empty], vec![&two], vec![&empty], vec![&empty, &one]];
-        let ragged = Ragged::new(sets).unwrap().upload(&mut tape).unwrap().filled.unwrap();
+        let ragged = Ragged::new(&sets).unwrap().upload(&mut tape).unwrap().filled.unwrap();
         let pooled = ragged.mean(&mut tape, &network).unwrap();
         let rows = ragged.values(&mut tape, &network).unwrap();
         let by_rows = ragged.mean_rows(&mut tape, rows).unwrap();
@@ -242,6 +232,5 @@ mod tests {
         for (a, b) in pooled.iter().zip(&by_rows) {
             assert!((a - b).abs() < 1e-6, "{a} {b}");
         }
-        assert!(Ragged::new([vec![&empty]]).unwrap().filled.is_none());
     }
 }

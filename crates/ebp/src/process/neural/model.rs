@@ -12,7 +12,7 @@ use super::predictive::NeuralPredictive;
 use crate::nn::{Network, Sets};
 use crate::nn::{Record, Step};
 use crate::point::MlpConfig;
-use crate::process::{Learner, Predictive, Preparation, Prepared, Preparer, Process, Task};
+use crate::process::{Learner, Predictive, Preparation, Prepared, Process};
 use crate::rng::Stream;
 use crate::tape::{
     Choice, Device, Gaussian, ParameterBuilder, ParameterSet, Tape, Var, check_taken,
@@ -219,11 +219,6 @@ impl Process for NeuralProcess {
 }
 
 impl Learner for NeuralProcess {
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        let batch = self.preparer().prepare(tasks, step)?;
-        self.learn_from(batch, step)
-    }
-
     fn preparation(&self) -> Option<Preparation> {
         Some(Preparation::new(self.preparer()))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::batch::{Ragged, rounded};
 use super::gaussian::HostGaussian;
 use super::model::{NeuralProcess, tiled};
+use crate::batch::SetBatch;
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
@@ -29,8 +30,9 @@ pub(super) struct NeuralPredictive<'a> {
 
 impl<'a> NeuralPredictive<'a> {
     pub(super) fn new(model: &'a NeuralProcess, context: &IndexedSet) -> Result<Self> {
-        check_dimensions("context", context, model.network.location_dim, model.network.value_dim)?;
-        let context = Ragged::new([vec![context]])?;
+        let (dt, dx) = (model.network.location_dim, model.network.value_dim);
+        check_dimensions("context", context, dt, dx)?;
+        let context = Ragged::new(&SetBatch::from_sets(dt, dx, [context])?)?;
         let prior = match &model.latent {
             Some(path) => {
                 let mut tape = model.parameters.device().tape();
