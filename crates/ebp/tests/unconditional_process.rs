@@ -384,7 +384,7 @@ fn every_estimator_learns() {
         assert!(gain > least_gain, "{label}: {gain} ({} to {})", nats[0], nats[59]);
         if process.has_sampler() {
             let sampler = &process.config().sampler;
-            let has_densities = sampler.kind == flow
+            let has_densities = sampler.kind != block
                 && (sampler.dynamics != Dynamics::Langevin || sampler.noise_schedule == constant);
             for start in [PointStart::Sampler, PointStart::SamplerResampled] {
                 let settings = DrawSettings { start, ..DrawSettings::default() };
