@@ -4,12 +4,16 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ebp::data::cache::{CacheOptions, Kind, SetInfo};
+use ebp::data::normalise::NormaliseBy;
+use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::data::table::Locations;
-use ebp::data::{CloudSource, Clouds};
+use ebp::data::{CacheWriter, CloudSource, Clouds};
 use ebp::model::{
     Data, Model, PredictOptions, PriorKind, SampleOptions, ScoreOptions, Settings, TrainOptions,
 };
 use ebp::process::DenoiseSettings;
+use ebp::rng::Stream;
 use ebp::train::{Event, Existing, Observer};
 use ebp::{Error, IndexedSet, SetOffsets};
 
@@ -89,6 +93,40 @@ fn clouds_are_trained_in_memory_saved_and_answer_alike() {
     assert!(error.help().unwrap().contains("ebp train sines"));
     let nowhere = Model::load(folder.path()).unwrap_err();
     assert!(matches!(nowhere, Error::Refused { .. }) && nowhere.help().is_some());
+}
+
+/// A cache is learned from where it lies, with the same codes and draws to the last bit as its clouds in
+/// memory have.
+#[test]
+fn a_cache_trains_as_an_array_of_its_clouds_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cache, array) = (folder.path().join("a.ebp"), folder.path().join("a.npy"));
+    let mut points = vec![0.0; 9 * 30 * 3];
+    Stream::new(1, "clouds").fill_normal(0, 0, &mut points);
+    let options = CacheOptions {
+        kind: Kind::Clouds,
+        dim: 3,
+        value_dim: 3,
+        picture_size: None,
+        source: "made by a test".into(),
+        normalise_by: NormaliseBy::None,
+    };
+    let mut writer = CacheWriter::create(&cache, options).unwrap();
+    for (number, cloud) in points.chunks_exact(90).enumerate() {
+        let info = SetInfo { name: number.to_string(), ..SetInfo::default() };
+        writer.push(cloud, info).unwrap();
+    }
+    writer.finish().unwrap();
+    let clouds = Array::new(vec![9, 30, 3], points).unwrap();
+    write_npy(&array, &clouds, Precision::Single).unwrap();
+    let [mapped, in_memory] = [&cache, &array].map(|path| {
+        let source = format!("data.source={:?}", path.display().to_string());
+        let model = Model::train(tiny_clouds(&[&source]), TrainOptions::default()).unwrap();
+        let options = SampleOptions { count: 2, num_points: 20, ..SampleOptions::default() };
+        (model.encode(&CloudSource::open(path).unwrap()).unwrap(), model.sample(&options).unwrap())
+    });
+    assert_eq!(mapped.0.num_sets(), 9);
+    assert_eq!(mapped, in_memory);
 }
 
 #[test]
