@@ -5,6 +5,13 @@
 //! ```
 //!
 //! with equality where q is the energy's law (`sampler` for L). Energy and θ are constants here.
+//!
+//! Where draws are weighed, those outside of the domain weigh nothing, and nothing holds the energy down
+//! there. The sampler then follows u at the nearest place of the domain, less a wall:
+//!
+//! ```text
+//! u(c) − ‖x̃ − c‖²/(2 w²),   c = x̃ cut to the domain,   w a hundredth of its width
+//! ```
 
 use std::fmt::Debug;
 
@@ -12,10 +19,13 @@ use super::Targets;
 use crate::Result;
 use crate::energy::{ElementEnergy, base_measure, element_rows};
 use crate::nn::Step;
-use crate::recipe::{Decay, EnergyBasedConfig, SamplerConfig, Space};
+use crate::recipe::{Decay, EnergyBasedConfig, NegativePhase, SamplerConfig, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Purpose, Sampler};
 use crate::tape::{AdamConfig, Array, Device, ParameterBuilder, ParameterSet, Tape, Var};
+
+/// w of the wall around the domain, as a share of the domain's width.
+const WALL: f32 = 0.01;
 
 /// A sampler, its parameters and how they are trained.
 #[derive(Debug)]
@@ -25,6 +35,8 @@ pub(crate) struct LearnedSampler {
     config: SamplerConfig,
     decay: Decay,
     base_std_dev: Option<f32>,
+    /// The domain, where draws are kept inside of it.
+    walls: Option<(f32, f32)>,
 }
 
 /// What the sampler's steps and the energy's have in common: constants of one step.
@@ -74,6 +86,8 @@ impl LearnedSampler {
             config: config.sampler.clone(),
             decay: config.decay,
             base_std_dev: config.base(),
+            walls: (config.sampler.negative_phase == NegativePhase::Weighted)
+                .then_some((space.low, space.high)),
         })
     }
 
@@ -118,17 +132,24 @@ impl LearnedSampler {
         followed: Followed<'_>,
         draws: &Draws,
     ) -> Result<Var> {
-        let rows = element_rows(tape, draws.values, draws.features)?;
+        let mut inside = draws.values;
+        if let Some((low, high)) = self.walls {
+            inside = tape.clamp(inside, low, high)?;
+        }
+        let rows = element_rows(tape, inside, draws.features)?;
         let points =
             followed.energy.points(followed.parameters, rows, followed.theta, &draws.offsets);
-        let f = tape.point_values(&points)?;
-        match self.base_std_dev {
-            Some(std_dev) => {
-                let base = base_measure(tape, draws.values, std_dev)?;
-                tape.add(f, base)
-            }
-            None => Ok(f),
+        let mut u = tape.point_values(&points)?;
+        if let Some(std_dev) = self.base_std_dev {
+            let base = base_measure(tape, inside, std_dev)?;
+            u = tape.add(u, base)?;
         }
+        if let Some((low, high)) = self.walls {
+            let beyond = tape.subtract(draws.values, inside)?;
+            let wall = base_measure(tape, beyond, WALL * (high - low))?;
+            u = tape.add(u, wall)?;
+        }
+        Ok(u)
     }
 
     /// Draws for training at the targets' places, as constants of another tape.
