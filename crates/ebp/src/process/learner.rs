@@ -92,7 +92,7 @@ pub trait Learner: Process {
 
 /// Makes the batch of a step from its tasks: a pure function that no parameter of the process
 /// enters.
-pub trait Preparer<T: ?Sized = [Task]>: Send + Sync + 'static {
+pub trait Preparer: Send + Sync + 'static {
     /// What a step reads.
     type Batch: Send + 'static;
 
@@ -101,7 +101,7 @@ pub trait Preparer<T: ?Sized = [Task]>: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::InvalidValue`] if a task does not fit.
-    fn prepare(&self, tasks: &T, step: &Step) -> Result<Self::Batch>;
+    fn prepare(&self, tasks: &TaskBatch, step: &Step) -> Result<Self::Batch>;
 }
 
 /// A [`Preparer`] whose kind of batch only its learner knows.
@@ -118,7 +118,7 @@ impl fmt::Debug for Preparation {
 
 impl Preparation {
     /// Forgets the kind of the batches.
-    pub fn new(preparer: impl Preparer<TaskBatch>) -> Self {
+    pub fn new(preparer: impl Preparer) -> Self {
         Self(Arc::new(move |tasks, step| Ok(Prepared(Box::new(preparer.prepare(tasks, step)?)))))
     }
 

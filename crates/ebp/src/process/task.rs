@@ -97,23 +97,6 @@ impl Task {
     }
 }
 
-/// Checks that there are tasks, that each asks for something, and all dimensions.
-pub(super) fn check_tasks(tasks: &[Task], location_dim: usize, value_dim: usize) -> Result<()> {
-    if tasks.is_empty() {
-        return Err(Error::invalid("tasks", "at least one", 0));
-    }
-    for (index, task) in tasks.iter().enumerate() {
-        if task.target.is_empty() {
-            let field = format!("tasks[{index}].target");
-            return Err(Error::invalid(field, "at least one element", "none"));
-        }
-        for set in [&task.context, &task.target] {
-            check_dimensions(&format!("tasks[{index}]"), set, location_dim, value_dim)?;
-        }
-    }
-    Ok(())
-}
-
 /// Checks that a set has the dimensions of a process.
 pub(super) fn check_dimensions(
     field: &str,
@@ -176,12 +159,16 @@ mod tests {
     fn wrong_tasks_are_refused() {
         let (one, two) = (IndexedSet::empty(1, 1).unwrap(), IndexedSet::empty(2, 1).unwrap());
         let filled = IndexedSet::new(1, 1, vec![1.0], vec![2.0]).unwrap();
-        let refusal = |tasks: &[Task]| check_tasks(tasks, 1, 1).unwrap_err().to_string();
+        let refusal = |tasks: &[Task]| {
+            let checked = Task::batch(tasks).and_then(|batch| batch.check(1, 1));
+            checked.unwrap_err().to_string()
+        };
         assert!(refusal(&[]).contains("at least one"));
         let task = Task { context: filled.clone(), target: one.clone() };
         assert!(refusal(&[task]).contains("tasks[0].target"));
         let task = Task { context: two, target: filled };
-        assert!(refusal(&[task]).contains("found locations of 2 and values of 1 numbers"));
+        let found = refusal(&[task]);
+        assert!(found.contains("found 2 and 1 numbers"), "{found}");
         assert!(Task::split(&one, 0..=1, Stream::new(0, "a")).is_err());
         assert!(count_locations(&[1.0, 2.0, 3.0], 2).is_err());
     }

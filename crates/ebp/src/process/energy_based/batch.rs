@@ -125,7 +125,7 @@ impl EnergyBasedProcess {
     }
 }
 
-impl Preparer<TaskBatch> for BatchMaker {
+impl Preparer for BatchMaker {
     type Batch = Batch;
 
     fn prepare(&self, tasks: &TaskBatch, step: &Step) -> Result<Batch> {
@@ -150,11 +150,6 @@ impl BatchMaker {
             num_candidates: self.num_candidates(),
         };
         self.make(tasks, plan, step.stream.child(0))
-    }
-
-    /// Where elements live.
-    pub(super) fn space(&self) -> &Space {
-        &self.space
     }
 
     /// Candidates of the batch; the sampler draws the others.

@@ -8,15 +8,14 @@
 //! where the other elements are explained (`TrainingMode`). A second level z adds
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
-use super::batch::{Batch, BatchMaker, Plan};
+use super::batch::{Batch, Plan};
 use super::{EnergyBasedProcess, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Energy, element_rows};
 use crate::nn::{Record, Step};
 use crate::partition::{Estimate, Importance, Round, Targets, WriteTargets};
 use crate::posterior::Reading;
-use crate::process::task::check_tasks;
-use crate::process::{Learner, Preparation, Prepared, Preparer, Task};
+use crate::process::{Learner, Preparation, Prepared};
 use crate::rng::Stream;
 use crate::sampler::mean_of_means;
 use crate::tape::{Array, Gaussian, Tape, Var};
@@ -290,26 +289,7 @@ impl Report {
     }
 }
 
-impl Preparer for BatchMaker {
-    type Batch = Batch;
-
-    fn prepare(&self, tasks: &[Task], step: &Step) -> Result<Batch> {
-        let (dt, dx) = (self.space().location_dim, self.space().value_dim);
-        check_tasks(tasks, dt, dx)?;
-        let batch = TaskBatch {
-            context: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.context))?,
-            target: SetBatch::from_sets(dt, dx, tasks.iter().map(|task| &task.target))?,
-        };
-        BatchMaker::prepare(self, &batch, step)
-    }
-}
-
 impl Learner for EnergyBasedProcess {
-    fn learn(&mut self, tasks: &[Task], step: &Step) -> Result<Record> {
-        let batch = Preparer::prepare(&self.batch_maker(), tasks, step)?;
-        EnergyBasedProcess::learn(self, &batch, step)
-    }
-
     fn preparation(&self) -> Option<Preparation> {
         Some(Preparation::new(self.batch_maker()))
     }

@@ -282,7 +282,7 @@ struct BatchMaker {
     value_dim: usize,
 }
 
-impl Preparer<TaskBatch> for BatchMaker {
+impl Preparer for BatchMaker {
     type Batch = Batch;
 
     fn prepare(&self, tasks: &TaskBatch, _step: &Step) -> Result<Batch> {

@@ -44,7 +44,7 @@ impl BatchMaker {
     }
 }
 
-impl Preparer<TaskBatch> for BatchMaker {
+impl Preparer for BatchMaker {
     type Batch = Batch;
 
     fn prepare(&self, tasks: &TaskBatch, _step: &Step) -> Result<Batch> {
