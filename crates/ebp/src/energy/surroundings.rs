@@ -7,9 +7,14 @@
 //! Given θ and these numbers the targets are independent, so the law of any targets follows from
 //! that of more of them, and neither their order nor the context's matters. θ alone must carry
 //! everything in one vector; what lies next to a target need not take that way.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
 use super::features::{known_places, push_features};
 use crate::data::Grid;
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::recipe::{EnergyBasedConfig, Space};
 use crate::{Error, Result};
 
@@ -186,35 +191,59 @@ fn gaussian(std_dev: f32, longest: usize) -> Vec<f32> {
 
 /// A plane blurred along both axes.
 fn blur_plane(plane: &[f32], (width, height): (usize, usize), weights: &[f32]) -> Vec<f32> {
+    debug_assert_eq!(plane.len(), width * height);
     let reach = weights.len() - 1;
     // Weights by place, from `reach` before to `reach` behind.
     let around: Vec<f32> = (0..=2 * reach).map(|at| weights[at.abs_diff(reach)]).collect();
     let mut across = vec![0.0; plane.len()];
-    for (from, to) in plane.chunks_exact(width).zip(across.chunks_exact_mut(width)) {
-        for (column, &value) in from.iter().enumerate() {
-            // Contexts are sparse: most places add nothing.
-            if value != 0.0 {
-                let first = column.saturating_sub(reach);
-                let near = &mut to[first..(column + reach + 1).min(width)];
-                add_scaled(near, value, &around[first + reach - column..]);
-            }
-        }
-    }
     let mut down = vec![0.0; plane.len()];
-    for (row, from) in across.chunks_exact(width).enumerate() {
-        if from.iter().all(|&value| value == 0.0) {
-            continue;
-        }
-        let first = row.saturating_sub(reach);
-        let near = down[first * width..].chunks_exact_mut(width);
-        for (to, &weight) in near.zip(&around[first + reach - row..]) {
-            add_scaled(to, weight, from);
-        }
-    }
-    debug_assert_eq!(plane.len(), width * height);
+    let blur = Blur { plane, width, around: &around, reach, across: &mut across, down: &mut down };
+    Vectoriser::new().run(blur);
     down
 }
 
+/// The loops of a blur: along the rows to `across`, then along the columns to `down`.
+struct Blur<'a> {
+    plane: &'a [f32],
+    width: usize,
+    around: &'a [f32],
+    reach: usize,
+    across: &'a mut [f32],
+    down: &'a mut [f32],
+}
+
+impl VectorLoop for Blur<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { plane, width, around, reach, across, down } = self;
+        for (from, to) in plane.chunks_exact(width).zip(across.chunks_exact_mut(width)) {
+            for (column, &value) in from.iter().enumerate() {
+                // Contexts are sparse: most places add nothing.
+                if value != 0.0 {
+                    let first = column.saturating_sub(reach);
+                    let near = &mut to[first..(column + reach + 1).min(width)];
+                    add_scaled(near, value, &around[first + reach - column..]);
+                }
+            }
+        }
+        for (row, from) in across.chunks_exact(width).enumerate() {
+            if from.iter().all(|&value| value == 0.0) {
+                continue;
+            }
+            let first = row.saturating_sub(reach);
+            let near = down[first * width..].chunks_exact_mut(width);
+            for (to, &weight) in near.zip(&around[first + reach - row..]) {
+                add_scaled(to, weight, from);
+            }
+        }
+    }
+}
+
+#[inline(always)]
 fn add_scaled(to: &mut [f32], scale: f32, from: &[f32]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to += scale * from);
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += scale * from;
+    }
 }
