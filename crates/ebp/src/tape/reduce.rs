@@ -251,3 +251,39 @@ impl Tape {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than one thread takes at once, against plain loops; whole numbers, exact sums.
+    #[test]
+    fn parts_of_many_rows_are_the_plain_sums() {
+        let (rows, columns) = (9000, 5);
+        let sizes = [1, 6000, 17, 2982];
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes).unwrap());
+        let x: Vec<f32> = (0..rows * columns).map(|i| ((i * 31) % 23) as f32 - 9.0).collect();
+        let array = Array::from(x.clone());
+        let device = Device::default();
+        let plain = |range: std::ops::Range<usize>, column: usize| -> f32 {
+            range.map(|row| x[row * columns + column]).sum()
+        };
+        let found = column_sums(&device, &array, (rows, columns)).unwrap();
+        let expected: Vec<f32> = (0..columns).map(|column| plain(0..rows, column)).collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let found = row_sums(&device, &array, (rows, columns)).unwrap();
+        let expected: Vec<f32> = x.chunks_exact(columns).map(|row| row.iter().sum()).collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let found = set_sums(&device, &array, &offsets, columns).unwrap();
+        let of_set = |set| (0..columns).map(move |column| (set, column));
+        let expected: Vec<f32> = (0..sizes.len())
+            .flat_map(of_set)
+            .map(|(set, column)| plain(offsets.range(set), column))
+            .collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let spread = spread(&device, &found, &offsets, columns).unwrap();
+        for (row, spread) in spread.host().unwrap().chunks_exact(columns).enumerate() {
+            assert_eq!(spread, &expected[offsets.set_of(row) * columns..][..columns]);
+        }
+    }
+}

@@ -251,3 +251,46 @@ impl Tape {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than one thread takes at once, against plain loops; whole numbers, exact sums.
+    #[test]
+    fn parts_of_many_rows_are_the_plain_copies() {
+        let (num_rows, columns) = (700, 6);
+        let chosen: Vec<u32> = (0..8000_u32).map(|i| (i * 37) % 699).collect();
+        let choice = Arc::new(Choice::new(num_rows, chosen.clone()).unwrap());
+        let numbers =
+            |length: usize| -> Vec<f32> { (0..length).map(|i| (i % 19) as f32).collect() };
+        let (x, g) = (numbers(num_rows * columns), numbers(chosen.len() * columns));
+        let device = Device::default();
+        let found = gather(&device, &Array::from(x.clone()), &choice, columns).unwrap();
+        let mut sums = vec![0.0; x.len()];
+        for (place, &row) in chosen.iter().enumerate() {
+            let row = row as usize * columns;
+            assert_eq!(found.host().unwrap()[place * columns..][..columns], x[row..row + columns]);
+            for column in 0..columns {
+                sums[row + column] += g[place * columns + column];
+            }
+        }
+        let g = Array::from(g);
+        let found = gather_backward(&device, &g, &choice, columns).unwrap();
+        assert_eq!(found.host().unwrap()[..], sums);
+        // Two parts of the columns, cut out and put together again.
+        let parts = [(0, 2), (2, 4)].map(|part| (cut(&device, &g, columns, part).unwrap(), part.1));
+        let whole = concat(&device, &parts, chosen.len()).unwrap();
+        assert_eq!(whole.host().unwrap()[..], g.host().unwrap()[..]);
+        let shape = (chosen.len(), columns);
+        let placed = place(&device, &parts[1].0, shape, (2, 4)).unwrap();
+        for (placed, g) in placed
+            .host()
+            .unwrap()
+            .chunks_exact(columns)
+            .zip(whole.host().unwrap().chunks_exact(columns))
+        {
+            assert_eq!((&placed[..2], &placed[2..]), (&[0.0, 0.0][..], &g[2..]));
+        }
+    }
+}
