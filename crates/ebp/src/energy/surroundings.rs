@@ -7,9 +7,14 @@
 //! Given θ and these numbers the targets are independent, so the law of any targets follows from
 //! that of more of them, and neither their order nor the context's matters. θ alone must carry
 //! everything in one vector; what lies next to a target need not take that way.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
 use super::features::{known_places, push_features};
 use crate::data::Grid;
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::recipe::{EnergyBasedConfig, Space};
 use crate::{Error, Result};
 
@@ -102,19 +107,18 @@ impl Surroundings {
 
     /// Rows of the targets at `places`.
     pub(crate) fn rows(&self, context: &Observed, places: &[usize]) -> Vec<f32> {
-        let blurred: Vec<Vec<f32>> = if self.smooths {
+        let blurred: Vec<Blurred> = if self.smooths {
             BLURS.iter().map(|&std_dev| self.blur(context, std_dev)).collect()
         } else {
             Vec::new()
         };
-        let per_place = 1 + self.channels;
         let mut rows = Vec::with_capacity(places.len() * self.num_features());
         for &place in places {
             let own = &self.locations[place * self.num_locations..][..self.num_locations];
             rows.extend_from_slice(own);
             self.push_window(context, place, &mut rows);
             for blurred in &blurred {
-                rows.extend_from_slice(&blurred[place * per_place..][..per_place]);
+                blurred.push(place, &mut rows);
             }
         }
         rows
@@ -145,26 +149,33 @@ impl Surroundings {
         }
     }
 
-    /// log of the blurred density of known places, and the blurred mean of their values.
-    fn blur(&self, context: &Observed, std_dev: f32) -> Vec<f32> {
+    fn blur(&self, context: &Observed, std_dev: f32) -> Blurred {
         let (grid, channels) = (self.grid, self.channels);
         let weights = gaussian(std_dev, grid.width().max(grid.height()));
         let size = (grid.width(), grid.height());
         let known: Vec<f32> = context.is_known.iter().map(|&k| f32::from(u8::from(k))).collect();
-        let density = blur_plane(&known, size, &weights);
-        let means: Vec<Vec<f32>> = (0..channels)
+        let means = (0..channels)
             .map(|channel| {
                 let plane = context.brightness.iter().skip(channel).step_by(channels);
                 blur_plane(&plane.copied().collect::<Vec<f32>>(), size, &weights)
             })
             .collect();
-        let mut rows = Vec::with_capacity(density.len() * (1 + channels));
-        for (place, density) in density.iter().enumerate() {
-            let density = density + FEW;
-            rows.push(density.ln() / 3.0 + 1.0);
-            rows.extend(means.iter().map(|mean| mean[place] / density));
-        }
-        rows
+        Blurred { density: blur_plane(&known, size, &weights), means }
+    }
+}
+
+/// The blurred density of known places, and their blurred values of every channel.
+struct Blurred {
+    density: Vec<f32>,
+    means: Vec<Vec<f32>>,
+}
+
+impl Blurred {
+    /// log of the density at a place, and the mean of the values around it.
+    fn push(&self, place: usize, rows: &mut Vec<f32>) {
+        let density = self.density[place] + FEW;
+        rows.push(density.ln() / 3.0 + 1.0);
+        rows.extend(self.means.iter().map(|mean| mean[place] / density));
     }
 }
 
@@ -180,32 +191,59 @@ fn gaussian(std_dev: f32, longest: usize) -> Vec<f32> {
 
 /// A plane blurred along both axes.
 fn blur_plane(plane: &[f32], (width, height): (usize, usize), weights: &[f32]) -> Vec<f32> {
+    debug_assert_eq!(plane.len(), width * height);
+    let reach = weights.len() - 1;
+    // Weights by place, from `reach` before to `reach` behind.
+    let around: Vec<f32> = (0..=2 * reach).map(|at| weights[at.abs_diff(reach)]).collect();
     let mut across = vec![0.0; plane.len()];
-    for row in 0..height {
-        let (from, to) = (&plane[row * width..][..width], &mut across[row * width..][..width]);
-        for (column, &value) in from.iter().enumerate() {
-            // Contexts are sparse: most places add nothing.
-            if value != 0.0 {
-                let reach = weights.len() - 1;
-                let (first, last) = (column.saturating_sub(reach), (column + reach).min(width - 1));
-                for (other, to) in to.iter_mut().enumerate().take(last + 1).skip(first) {
-                    *to += weights[other.abs_diff(column)] * value;
+    let mut down = vec![0.0; plane.len()];
+    let blur = Blur { plane, width, around: &around, reach, across: &mut across, down: &mut down };
+    Vectoriser::new().run(blur);
+    down
+}
+
+/// The loops of a blur: along the rows to `across`, then along the columns to `down`.
+struct Blur<'a> {
+    plane: &'a [f32],
+    width: usize,
+    around: &'a [f32],
+    reach: usize,
+    across: &'a mut [f32],
+    down: &'a mut [f32],
+}
+
+impl VectorLoop for Blur<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { plane, width, around, reach, across, down } = self;
+        for (from, to) in plane.chunks_exact(width).zip(across.chunks_exact_mut(width)) {
+            for (column, &value) in from.iter().enumerate() {
+                // Contexts are sparse: most places add nothing.
+                if value != 0.0 {
+                    let first = column.saturating_sub(reach);
+                    let near = &mut to[first..(column + reach + 1).min(width)];
+                    add_scaled(near, value, &around[first + reach - column..]);
                 }
             }
         }
-    }
-    let mut down = vec![0.0; plane.len()];
-    for row in 0..height {
-        let from = &across[row * width..][..width];
-        if from.iter().all(|&value| value == 0.0) {
-            continue;
-        }
-        for other in 0..height {
-            let Some(weight) = weights.get(other.abs_diff(row)) else { continue };
-            for (to, from) in down[other * width..][..width].iter_mut().zip(from) {
-                *to += weight * from;
+        for (row, from) in across.chunks_exact(width).enumerate() {
+            if from.iter().all(|&value| value == 0.0) {
+                continue;
+            }
+            let first = row.saturating_sub(reach);
+            let near = down[first * width..].chunks_exact_mut(width);
+            for (to, &weight) in near.zip(&around[first + reach - row..]) {
+                add_scaled(to, weight, from);
             }
         }
     }
-    down
+}
+
+#[inline(always)]
+fn add_scaled(to: &mut [f32], scale: f32, from: &[f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += scale * from;
+    }
 }

@@ -8,13 +8,18 @@
 //! η is the learning rate and ω the decoupled weight decay (Kingma and Ba, 2015; Loshchilov and
 //! Hutter, 2019). β₁ = 0 is allowed and is what adversarial training uses. g is shortened to
 //! `max_gradient_norm` before.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
 use rayon::prelude::*;
 
-use super::{Array, Device, cuda};
+use super::{Array, Device, cuda, loops};
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::{Error, Result};
 
-/// Entries that one thread works on at a time; sums of parts are added in their order.
+/// Entries that one thread works on at a time.
 const PART: usize = 1 << 15;
 
 /// Settings of Adam.
@@ -156,14 +161,14 @@ impl Moments {
         let average = average.map(|(_, average)| average);
         let gradient_norm = match device {
             Device::Cpu(_) => {
-                let gradient = flat(trained.len(), parts)?;
-                let norm = checked_norm(&gradient)?;
+                let runs = runs(trained.len(), parts)?;
+                let norm = checked_norm(&runs)?;
                 let moments = (self.first.host_mut()?, self.second.host_mut()?);
                 let average = match average {
                     Some(average) => Some(average.host_mut()?),
                     None => None,
                 };
-                advance(trained.host_mut()?, moments, average, &gradient, numbers, norm);
+                advance(trained.host_mut()?, moments, average, &runs, numbers, norm);
                 norm
             }
             Device::Cuda(gpu) => {
@@ -176,27 +181,49 @@ impl Moments {
     }
 }
 
-/// Gradients in their places; zero where nothing depends on a parameter.
-fn flat(length: usize, parts: &[(usize, &Array)]) -> Result<Vec<f32>> {
-    let mut gradient = vec![0.0; length];
-    for (start, part) in parts {
-        let part = part.host()?;
-        for (sum, term) in gradient[*start..].iter_mut().zip(part.iter()) {
-            *sum += term;
-        }
-    }
-    Ok(gradient)
+/// Runs of entries from first to last: the gradient of each, or how many have none.
+enum Run<'a> {
+    Gradient(&'a [f32]),
+    Nothing(usize),
 }
 
-fn checked_norm(gradient: &[f32]) -> Result<f64> {
+/// All entries as runs, so that gradients need not be copied to one place.
+fn runs<'a>(length: usize, parts: &[(usize, &'a Array)]) -> Result<Vec<Run<'a>>> {
+    let mut sorted = parts.to_vec();
+    sorted.sort_by_key(|(start, _)| *start);
+    let mut runs = Vec::with_capacity(2 * sorted.len() + 1);
+    let mut end = 0;
+    for (start, part) in sorted {
+        let part = &part.host()?[..];
+        if start < end || start + part.len() > length {
+            let expected = format!("one for each of {length} parameters");
+            return Err(Error::invalid("gradients", expected, format!("another at {start}")));
+        }
+        if start > end {
+            runs.push(Run::Nothing(start - end));
+        }
+        runs.push(Run::Gradient(part));
+        end = start + part.len();
+    }
+    runs.push(Run::Nothing(length - end));
+    Ok(runs)
+}
+
+fn checked_norm(runs: &[Run<'_>]) -> Result<f64> {
     // The square of every finite f32 is finite in f64, so the sum alone shows a bad entry.
-    let part = |part: &[f32]| part.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
-    let sums: Vec<f64> = gradient.par_chunks(PART).map(part).collect();
-    let sum: f64 = sums.iter().sum();
+    let square = |run: &Run<'_>| match run {
+        Run::Gradient(gradient) => loops::sum_of_squares(gradient),
+        Run::Nothing(_) => 0.0,
+    };
+    let sum: f64 = runs.iter().map(square).sum();
     if sum.is_finite() {
         return Ok(sum.sqrt());
     }
-    Err(non_finite(gradient))
+    let all = runs.iter().flat_map(|run| match run {
+        Run::Gradient(gradient) => gradient.to_vec(),
+        Run::Nothing(count) => vec![0.0; *count],
+    });
+    Err(non_finite(&all.collect::<Vec<f32>>()))
 }
 
 /// Which entry of a gradient is not a number; the owner of the parameters knows its name.
@@ -205,38 +232,122 @@ pub(super) fn non_finite(gradient: &[f32]) -> Error {
     Error::NonFiniteGradient { parameter: String::new(), index, value: gradient[index] }
 }
 
+/// One step of every entry, in parts that are cut by the runs' lengths alone.
 fn advance(
-    weights: &mut [f32],
-    (first, second): (&mut [f32], &mut [f32]),
-    average: Option<&mut [f32]>,
-    gradient: &[f32],
-    n: Numbers,
+    mut weights: &mut [f32],
+    (mut first, mut second): (&mut [f32], &mut [f32]),
+    mut average: Option<&mut [f32]>,
+    runs: &[Run<'_>],
+    numbers: Numbers,
     norm: f64,
 ) {
-    let limit = f64::from(n.limit);
+    let limit = f64::from(numbers.limit);
     #[expect(clippy::cast_possible_truncation, reason = "gradients are f32")]
     let scale = if norm > limit { (limit / norm) as f32 } else { 1.0 };
-    weights
-        .par_chunks_mut(PART)
-        .zip(first.par_chunks_mut(PART).zip(second.par_chunks_mut(PART)))
-        .zip(gradient.par_chunks(PART))
-        .for_each(|((weights, (first, second)), gradient)| {
-            let moments = first.iter_mut().zip(second);
-            for ((w, (m, v)), g) in weights.iter_mut().zip(moments).zip(gradient) {
-                let g = scale * g;
-                *m = n.beta1 * *m + n.gain1 * g;
-                *v = n.beta2 * *v + n.gain2 * g * g;
-                *w = n.keep * *w - n.rate * *m / (v.sqrt() * n.root + n.floor);
-            }
-        });
-    if let Some(average) = average {
-        average.par_chunks_mut(PART).zip(weights.par_chunks(PART)).for_each(
-            |(average, weights)| {
-                for (a, w) in average.iter_mut().zip(weights) {
-                    // A value that stays the same is averaged exactly.
-                    *a += n.average_gain * (w - *a);
-                }
-            },
-        );
+    let zeros = vec![0.0; PART];
+    let mut parts = Vec::with_capacity(weights.len() / PART + runs.len());
+    for run in runs {
+        let length = match run {
+            Run::Gradient(gradient) => gradient.len(),
+            Run::Nothing(count) => *count,
+        };
+        for start in (0..length).step_by(PART) {
+            let count = PART.min(length - start);
+            parts.push(Part {
+                weights: weights.split_off_mut(..count).unwrap_or_default(),
+                first: first.split_off_mut(..count).unwrap_or_default(),
+                second: second.split_off_mut(..count).unwrap_or_default(),
+                average: average.as_mut().and_then(|average| average.split_off_mut(..count)),
+                gradient: match run {
+                    Run::Gradient(gradient) => &gradient[start..start + count],
+                    Run::Nothing(_) => &zeros[..count],
+                },
+                scale,
+                numbers,
+            });
+        }
+    }
+    parts.into_par_iter().for_each(|part| Vectoriser::new().run(part));
+}
+
+struct Part<'a> {
+    weights: &'a mut [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    average: Option<&'a mut [f32]>,
+    gradient: &'a [f32],
+    scale: f32,
+    numbers: Numbers,
+}
+
+impl VectorLoop for Part<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (n, scale) = (self.numbers, self.scale);
+        let moments = self.first.iter_mut().zip(self.second);
+        for ((w, (m, v)), g) in self.weights.iter_mut().zip(moments).zip(self.gradient) {
+            let g = scale * g;
+            *m = n.beta1 * *m + n.gain1 * g;
+            *v = n.beta2 * *v + n.gain2 * g * g;
+            *w = n.keep * *w - n.rate * *m / (v.sqrt() * n.root + n.floor);
+        }
+        // While the part is still in the cache.
+        for (a, w) in self.average.into_iter().flatten().zip(self.weights) {
+            // A value that stays the same is averaged exactly.
+            *a += n.average_gain * (*w - *a);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts with gaps and longer than one thread's work, against the formula entry by entry.
+    #[test]
+    fn entries_with_and_without_gradients_follow_the_formula() {
+        let length = 2 * PART + 100;
+        let device = Device::default();
+        let config = AdamConfig { max_gradient_norm: Some(1.0), ..AdamConfig::default() };
+        let mut moments = Moments::new(config, &device, length).unwrap();
+        let mut weights = Array::from(vec![0.5; length]);
+        let mut average = Array::from(vec![0.5; length]);
+        // 4 n entries of ½ have norm √n.
+        let (early, late) = (Array::from(vec![0.5; 4]), Array::from(vec![0.5; PART + 10]));
+        let parts = [(PART, &late), (3, &early)];
+        let norm = (0.25 * (PART + 14) as f64).sqrt();
+        let (mut m, mut v, mut w, mut a) = (0.0, 0.0, 0.5, 0.5);
+        for step in 1..=2 {
+            let found = moments
+                .step(&device, (&mut weights, Some((0.9, &mut average))), &parts, 0.01)
+                .unwrap();
+            assert!((found.gradient_norm - norm).abs() < 1e-9 * norm);
+            let g = 0.5 / norm;
+            m = 0.9 * m + 0.1 * g;
+            v = 0.999 * v + 0.001 * g * g;
+            let (first, second) =
+                (m / (1.0 - 0.9_f64.powi(step)), v / (1.0 - 0.999_f64.powi(step)));
+            w -= 0.01 * first / (second.sqrt() + 1e-8);
+            a += 0.1 * (w - a);
+        }
+        let (weights, average) = (weights.host().unwrap(), average.host().unwrap());
+        for index in 0..length {
+            let has_gradient = (3..7).contains(&index) || (PART..2 * PART + 10).contains(&index);
+            let (w, a) = if has_gradient { (w, a) } else { (0.5, 0.5) };
+            assert!((f64::from(weights[index]) - w).abs() < 1e-6, "{index}");
+            assert!((f64::from(average[index]) - a).abs() < 1e-6, "{index}");
+        }
+    }
+
+    #[test]
+    fn two_gradients_of_one_parameter_are_refused() {
+        let device = Device::default();
+        let mut moments = Moments::new(AdamConfig::default(), &device, 4).unwrap();
+        let (mut weights, part) = (Array::from(vec![0.0; 4]), Array::from(vec![1.0; 3]));
+        let parts = [(0, &part), (1, &part)];
+        let error = moments.step(&device, (&mut weights, None), &parts, 0.1).unwrap_err();
+        assert!(error.to_string().contains("another at 1"), "{error}");
     }
 }

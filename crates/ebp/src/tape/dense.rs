@@ -10,18 +10,14 @@
 
 use std::sync::Arc;
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
-use rayon::prelude::*;
+use faer::{Accum, MatMut, MatRef};
 
+use super::elementwise::{silu, silu_slope};
 use super::point::Points;
-use super::{Array, Device, Tape, Var};
+use super::{Array, Device, Tape, Var, loops, product, reduce};
 use crate::error::check_finite;
 use crate::point::{Activation, MlpShape};
 use crate::{Error, Result, SetOffsets};
-
-/// Rows of a result that one thread computes: the same whatever the number of threads.
-const ROWS_AT_ONCE: usize = 32;
 
 impl Tape {
     /// The outputs of a network for every row, `[rows, output_dim]`.
@@ -42,11 +38,8 @@ impl Tape {
             return self.point_values(&points);
         }
         let (inputs, arguments) = self.arguments(&points)?;
-        let trace = forward(shape, arguments.parameters.host()?, arguments.elements.host()?, rows);
-        let value: Array = match trace.last() {
-            Some(layer) => layer.clone(),
-            None => return Err(Error::invalid("shape", "at least one layer", "none")),
-        };
+        let (trace, value) =
+            forward(shape, arguments.parameters.host()?, &arguments.elements, rows)?;
         check_finite("values", value.host()?, "the network's numbers overflow")?;
         let shape = Arc::clone(shape);
         let outputs = (rows, shape.config().output_dim);
@@ -55,120 +48,126 @@ impl Tape {
                 return Err(Error::invalid("device", "that of the forward pass", "another"));
             };
             let weights = arguments.parameters.host()?;
-            let g = reversal.cotangent()?.host()?.to_vec();
-            let wanted = (reversal.wanted[0], reversal.wanted[1]);
-            let below = (&arguments.elements.host()?[..], &trace[..]);
-            let (parameters, elements) = backward(&shape, weights, below, (g, rows), wanted)?;
-            Ok(vec![parameters.map(Array::from), elements.map(Array::from)])
+            let mut sums = match (reversal.wanted[0], reversal.take_sum(0)) {
+                (true, Some(sum)) => Some((sum, Accum::Add)),
+                (true, None) => {
+                    Some((reversal.device.zeros(shape.num_parameters())?, Accum::Replace))
+                }
+                (false, _) => None,
+            };
+            let to = match &mut sums {
+                Some((sum, accumulate)) => Some((sum.host_mut()?, *accumulate)),
+                None => None,
+            };
+            let g = reversal.cotangent()?;
+            let elements = backward(&shape, weights, &trace, (g, rows), to, reversal.wanted[1])?;
+            Ok(vec![sums.map(|(sum, _)| sum), elements])
         }))
     }
 }
 
-/// z of every layer, the last one being the output.
-fn forward(shape: &MlpShape, parameters: &[f32], x: &[f32], rows: usize) -> Vec<Array> {
-    let activation = shape.config().activation;
-    let mut trace: Vec<Array> = Vec::with_capacity(shape.layers().len());
-    let mut active = x.to_vec();
-    for (index, layer) in shape.layers().iter().enumerate() {
-        let (n, k) = (layer.outputs, layer.inputs);
-        let (weight, bias) = (&parameters[layer.weight.clone()], &parameters[layer.bias.clone()]);
-        let mut z = bias.repeat(rows);
-        z.par_chunks_mut(ROWS_AT_ONCE * n).zip(active.par_chunks(ROWS_AT_ONCE * k)).for_each(
-            |(z, a)| {
-                let count = z.len() / n;
-                let out = MatMut::from_row_major_slice_mut(z, count, n);
-                let left = MatRef::from_row_major_slice(a, count, k);
-                let right = MatRef::from_row_major_slice(weight, n, k).transpose();
-                matmul(out, Accum::Add, left, right, 1.0, Par::Seq);
-            },
-        );
-        if index + 1 < shape.layers().len() {
-            active = z.par_iter().map(|&z| value(activation, z)).collect();
-        }
-        trace.push(z.into());
-    }
-    trace
+/// What the way back needs of a layer.
+struct Kept {
+    /// a_{l−1}.
+    input: Array,
+    /// z_{l−1}, of which `input` is the activation; nothing below the first layer.
+    before: Option<Array>,
 }
 
-type Found = (Option<Vec<f32>>, Option<Vec<f32>>);
+/// The outputs, and what is kept of every layer.
+fn forward(
+    shape: &MlpShape,
+    parameters: &[f32],
+    x: &Array,
+    rows: usize,
+) -> Result<(Vec<Kept>, Array)> {
+    let activation = shape.config().activation;
+    let mut trace = Vec::with_capacity(shape.layers().len());
+    let mut output: Option<Array> = None;
+    for layer in shape.layers() {
+        let (n, k) = (layer.outputs, layer.inputs);
+        let (weight, bias) = (&parameters[layer.weight.clone()], &parameters[layer.bias.clone()]);
+        let kept = match output {
+            Some(z) => Kept { input: activate(activation, z.host()?).into(), before: Some(z) },
+            None => Kept { input: x.clone(), before: None },
+        };
+        let mut z = bias.repeat(rows);
+        product::multiply(
+            MatMut::from_row_major_slice_mut(&mut z, rows, n),
+            Accum::Add,
+            MatRef::from_row_major_slice(kept.input.host()?, rows, k),
+            MatRef::from_row_major_slice(weight, n, k).transpose(),
+        );
+        output = Some(z.into());
+        trace.push(kept);
+    }
+    match output {
+        Some(output) => Ok((trace, output)),
+        None => Err(Error::invalid("shape", "at least one layer", "none")),
+    }
+}
 
-/// Gradients of parameters and rows.
+/// Writes the gradient of the parameters, or adds it to what is there; that of the rows if wanted.
 fn backward(
     shape: &MlpShape,
     parameters: &[f32],
-    (x, trace): (&[f32], &[Array]),
-    (mut g, rows): (Vec<f32>, usize),
-    (wants_parameters, wants_rows): (bool, bool),
-) -> Result<Found> {
-    let activation = shape.config().activation;
-    let mut gradient = vec![0.0; if wants_parameters { shape.num_parameters() } else { 0 }];
-    for (index, layer) in shape.layers().iter().enumerate().rev() {
+    trace: &[Kept],
+    (cotangent, rows): (&Array, usize),
+    mut to: Option<(&mut [f32], Accum)>,
+    wants_rows: bool,
+) -> Result<Option<Array>> {
+    let mut g = cotangent.clone();
+    for (index, (layer, kept)) in shape.layers().iter().zip(trace).enumerate().rev() {
         let (n, k) = (layer.outputs, layer.inputs);
-        let below = match index.checked_sub(1) {
-            Some(lower) => Some(trace[lower].host()?),
-            None => None,
-        };
-        if wants_parameters {
-            let a: Vec<f32> = match below {
-                Some(z) => z.par_iter().map(|&z| value(activation, z)).collect(),
-                None => x.to_vec(),
-            };
-            let (g, a) = (&g[..], &a[..]);
-            let to = &mut gradient[layer.weight.clone()];
-            to.par_chunks_mut(ROWS_AT_ONCE * k).enumerate().for_each(|(block, to)| {
-                let (first, count) = (block * ROWS_AT_ONCE, to.len() / k);
-                let out = MatMut::from_row_major_slice_mut(to, count, k);
-                let left = MatRef::from_row_major_slice(g, rows, n).transpose();
-                let right = MatRef::from_row_major_slice(a, rows, k);
-                matmul(out, Accum::Add, left.subrows(first, count), right, 1.0, Par::Seq);
-            });
-            for (sum, column) in gradient[layer.bias.clone()].iter_mut().zip(0..n) {
-                #[expect(clippy::cast_possible_truncation, reason = "gradients are f32")]
-                let total =
-                    g.iter().skip(column).step_by(n).map(|&g| f64::from(g)).sum::<f64>() as f32;
-                *sum = total;
+        if let Some((gradient, accumulate)) = &mut to {
+            product::multiply(
+                MatMut::from_row_major_slice_mut(&mut gradient[layer.weight.clone()], n, k),
+                *accumulate,
+                MatRef::from_row_major_slice(g.host()?, rows, n).transpose(),
+                MatRef::from_row_major_slice(kept.input.host()?, rows, k),
+            );
+            let mut sums = vec![0.0; n];
+            reduce::sums_of_columns(g.host()?, n, &mut sums);
+            let bias = &mut gradient[layer.bias.clone()];
+            match accumulate {
+                Accum::Add => bias.iter_mut().zip(&sums).for_each(|(bias, sum)| *bias += sum),
+                Accum::Replace => bias.copy_from_slice(&sums),
             }
         }
         if index == 0 && !wants_rows {
-            return Ok((wants_parameters.then_some(gradient), None));
+            return Ok(None);
         }
-        let weight = &parameters[layer.weight.clone()];
         let mut lower = vec![0.0; rows * k];
-        lower.par_chunks_mut(ROWS_AT_ONCE * k).zip(g.par_chunks(ROWS_AT_ONCE * n)).for_each(
-            |(to, g)| {
-                let count = to.len() / k;
-                let out = MatMut::from_row_major_slice_mut(to, count, k);
-                let left = MatRef::from_row_major_slice(g, count, n);
-                let right = MatRef::from_row_major_slice(weight, n, k);
-                matmul(out, Accum::Add, left, right, 1.0, Par::Seq);
-            },
+        product::multiply(
+            MatMut::from_row_major_slice_mut(&mut lower, rows, k),
+            Accum::Replace,
+            MatRef::from_row_major_slice(g.host()?, rows, n),
+            MatRef::from_row_major_slice(&parameters[layer.weight.clone()], n, k),
         );
-        if let Some(z) = below {
-            lower.par_iter_mut().zip(z.par_iter()).for_each(|(g, &z)| *g *= slope(activation, z));
+        if let Some(z) = &kept.before {
+            times_slope(shape.config().activation, &mut lower, z.host()?);
         }
-        g = lower;
+        g = lower.into();
     }
-    Ok((wants_parameters.then_some(gradient), wants_rows.then_some(g)))
+    Ok(Some(g))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-fn value(activation: Activation, z: f32) -> f32 {
+fn activate(activation: Activation, z: &[f32]) -> Vec<f32> {
     match activation {
-        Activation::Relu => z.max(0.0),
-        Activation::Silu => z / (1.0 + (-z).exp()),
-        other => other.value(f64::from(z)) as f32,
+        Activation::Relu => loops::map(z, |z| z.max(0.0)),
+        Activation::Silu => loops::map(z, silu),
+        other => loops::map(z, |z| other.value(f64::from(z)) as f32),
     }
 }
 
+/// g ← g σ′(z).
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-fn slope(activation: Activation, z: f32) -> f32 {
+fn times_slope(activation: Activation, g: &mut [f32], z: &[f32]) {
     match activation {
-        Activation::Relu => f32::from(u8::from(z > 0.0)),
-        Activation::Silu => {
-            let share = 1.0 / (1.0 + (-z).exp());
-            share * (1.0 + z * (1.0 - share))
-        }
-        other => other.slope(f64::from(z)) as f32,
+        Activation::Relu => loops::update(g, z, |g, z| g * f32::from(u8::from(z > 0.0))),
+        Activation::Silu => loops::update(g, z, |g, z| g * silu_slope(z)),
+        other => loops::update(g, z, |g, z| g * other.slope(f64::from(z)) as f32),
     }
 }
 

@@ -90,7 +90,7 @@ impl Device {
         match self {
             Self::Cpu(_) => {
                 let term = term.host()?.clone();
-                sum.host_mut()?.iter_mut().zip(term.iter()).for_each(|(sum, term)| *sum += term);
+                super::loops::update(sum.host_mut()?, &term, |sum, term| sum + term);
                 Ok(sum)
             }
             Self::Cuda(gpu) => super::cuda::add(gpu, sum.cuda()?, term.cuda()?),

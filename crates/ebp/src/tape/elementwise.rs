@@ -1,6 +1,14 @@
 //! Functions of single entries, and sums and products of two values.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
-use super::{Array, Device, Shape, Tape, Var, cuda, reduce};
+use super::lanes::{
+    exponential, exponential_of_any, hyperbolic_tangent, logarithm_of_one_plus, logistic,
+};
+use super::{Array, Device, Shape, Tape, Var, cuda, loops, reduce};
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::{Error, Result};
 
 /// y = m(x), entry by entry.
@@ -27,34 +35,38 @@ pub(super) enum Map {
 }
 
 impl Map {
-    fn value(self, x: f32) -> f32 {
+    /// m(x) of every entry. One loop per map, so that each becomes vector instructions.
+    fn values(self, x: &[f32]) -> Vec<f32> {
         match self {
-            Self::Affine(scale, shift) => scale * x + shift,
-            Self::Exp => x.exp(),
-            Self::Silu => x / (1.0 + (-x).exp()),
-            Self::Relu => x.max(0.0),
-            Self::Square => x * x,
-            Self::Tanh => x.tanh(),
-            Self::Clamp(low, high) => x.clamp(low, high),
-            Self::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
-            Self::Log => x.ln(),
+            Self::Affine(scale, shift) => loops::map(x, |x| scale * x + shift),
+            Self::Exp => loops::map(x, exponential_of_any),
+            Self::Silu => loops::map(x, silu),
+            Self::Relu => loops::map(x, |x| x.max(0.0)),
+            Self::Square => loops::map(x, |x| x * x),
+            Self::Tanh => loops::map(x, |x| hyperbolic_tangent(x).0),
+            Self::Clamp(low, high) => loops::map(x, |x| x.clamp(low, high)),
+            Self::Softplus => loops::map(x, |x| {
+                let rest = logarithm_of_one_plus(exponential(-x.abs()));
+                if x > 0.0 { x + rest } else { rest }
+            }),
+            Self::Log => loops::map(x, f32::ln),
         }
     }
 
-    fn slope(self, x: f32) -> f32 {
+    /// g m′(x) of every entry.
+    fn slopes(self, x: &[f32], g: &[f32]) -> Vec<f32> {
         match self {
-            Self::Affine(scale, _) => scale,
-            Self::Exp => x.exp(),
-            Self::Silu => {
-                let share = 1.0 / (1.0 + (-x).exp());
-                share * (1.0 + x * (1.0 - share))
+            Self::Affine(scale, _) => loops::map(g, |g| g * scale),
+            Self::Exp => loops::zip(x, g, |x, g| g * exponential_of_any(x)),
+            Self::Silu => loops::zip(x, g, |x, g| g * silu_slope(x)),
+            Self::Relu => loops::zip(x, g, |x, g| g * f32::from(u8::from(x > 0.0))),
+            Self::Square => loops::zip(x, g, |x, g| g * (2.0 * x)),
+            Self::Tanh => loops::zip(x, g, |x, g| g * hyperbolic_tangent(x).1),
+            Self::Clamp(low, high) => {
+                loops::zip(x, g, |x, g| g * f32::from(u8::from((low..=high).contains(&x))))
             }
-            Self::Relu => f32::from(u8::from(x > 0.0)),
-            Self::Square => 2.0 * x,
-            Self::Tanh => 1.0 - x.tanh().powi(2),
-            Self::Clamp(low, high) => f32::from(u8::from((low..=high).contains(&x))),
-            Self::Softplus => 1.0 / (1.0 + (-x).exp()),
-            Self::Log => 1.0 / x,
+            Self::Softplus => loops::zip(x, g, |x, g| g * logistic(x)),
+            Self::Log => loops::zip(x, g, |x, g| g / x),
         }
     }
 
@@ -72,6 +84,19 @@ impl Map {
             Self::Log => (8, 0.0, 0.0),
         }
     }
+}
+
+/// x / (1 + e⁻ˣ).
+#[inline(always)]
+pub(super) fn silu(x: f32) -> f32 {
+    x * logistic(x)
+}
+
+/// The derivative of x / (1 + e⁻ˣ).
+#[inline(always)]
+pub(super) fn silu_slope(x: f32) -> f32 {
+    let share = logistic(x);
+    share * (1.0 + x * (1.0 - share))
 }
 
 /// What is done to two entries.
@@ -111,15 +136,6 @@ impl Spread {
         }
     }
 
-    fn place(self, index: usize, columns: usize) -> usize {
-        match self {
-            Self::Same => index,
-            Self::PerRow => index / columns,
-            Self::PerColumn => index % columns,
-            Self::One => 0,
-        }
-    }
-
     /// The number of this case in the kernels.
     pub(super) fn code(self) -> i32 {
         match self {
@@ -140,16 +156,13 @@ pub(super) fn join(
 ) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
-            let (left, right) = (left.host()?, right.host()?);
-            let combine = |(index, &a): (usize, &f32)| {
-                let b = right[spread.place(index, columns)];
-                match kind {
-                    Join::Add => a + b,
-                    Join::Subtract => a - b,
-                    Join::Multiply => a * b,
-                }
+            let operands = (&left.host()?[..], &right.host()?[..]);
+            let found = match kind {
+                Join::Add => spread_out(operands, columns, spread, |a, b| a + b),
+                Join::Subtract => spread_out(operands, columns, spread, |a, b| a - b),
+                Join::Multiply => spread_out(operands, columns, spread, |a, b| a * b),
             };
-            Ok(left.iter().enumerate().map(combine).collect::<Vec<_>>().into())
+            Ok(found.into())
         }
         Device::Cuda(gpu) => {
             cuda::join(gpu, (left.cuda()?, columns), (right.cuda()?, spread), kind)
@@ -157,19 +170,71 @@ pub(super) fn join(
     }
 }
 
+/// f(a, b) of every entry a of the left operand and what the right one has for it.
+fn spread_out(
+    (left, right): (&[f32], &[f32]),
+    columns: usize,
+    spread: Spread,
+    f: impl Fn(f32, f32) -> f32 + Copy + Sync,
+) -> Vec<f32> {
+    match spread {
+        Spread::Same => loops::zip(left, right, f),
+        Spread::One => {
+            let b = right[0];
+            loops::map(left, |a| f(a, b))
+        }
+        Spread::PerRow | Spread::PerColumn => {
+            let mut out = vec![0.0; left.len()];
+            loops::each_part(&mut out, columns, |first, out| {
+                let left = &left[first * columns..][..out.len()];
+                let is_per_row = spread == Spread::PerRow;
+                let right = if is_per_row { &right[first..] } else { right };
+                Vectoriser::new().run(Rows { left, right, out, columns, is_per_row, f });
+            });
+            out
+        }
+    }
+}
+
+/// Rows that meet one number each, or all the same row.
+struct Rows<'a, F> {
+    left: &'a [f32],
+    right: &'a [f32],
+    out: &'a mut [f32],
+    columns: usize,
+    is_per_row: bool,
+    f: F,
+}
+
+impl<F: Fn(f32, f32) -> f32> VectorLoop for Rows<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let columns = self.columns.max(1);
+        let rows = self.out.chunks_exact_mut(columns).zip(self.left.chunks_exact(columns));
+        for (row, (out, left)) in rows.enumerate() {
+            if self.is_per_row {
+                let b = self.right[row];
+                out.iter_mut().zip(left).for_each(|(out, &a)| *out = (self.f)(a, b));
+            } else {
+                let pairs = left.iter().zip(self.right);
+                out.iter_mut().zip(pairs).for_each(|(out, (&a, &b))| *out = (self.f)(a, b));
+            }
+        }
+    }
+}
+
 fn map(device: &Device, x: &Array, map: Map) -> Result<Array> {
     match device {
-        Device::Cpu(_) => Ok(x.host()?.iter().map(|&x| map.value(x)).collect::<Vec<_>>().into()),
+        Device::Cpu(_) => Ok(map.values(x.host()?).into()),
         Device::Cuda(gpu) => cuda::map(gpu, x.cuda()?, map),
     }
 }
 
 fn map_backward(device: &Device, x: &Array, cotangent: &Array, map: Map) -> Result<Array> {
     match device {
-        Device::Cpu(_) => {
-            let pairs = x.host()?.iter().zip(cotangent.host()?.iter());
-            Ok(pairs.map(|(&x, g)| g * map.slope(x)).collect::<Vec<_>>().into())
-        }
+        Device::Cpu(_) => Ok(map.slopes(x.host()?, cotangent.host()?).into()),
         Device::Cuda(gpu) => cuda::map_backward(gpu, x.cuda()?, cotangent.cuda()?, map),
     }
 }

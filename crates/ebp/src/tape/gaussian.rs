@@ -3,10 +3,15 @@
 //! ```text
 //! θ = μ + σ ξ,    KL(q ‖ p) = log σ_p/σ_q + (σ_q² + (μ_q − μ_p)²)/(2 σ_p²) − ½   per coordinate
 //! ```
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
-use super::{Array, Device, Shape, Tape, Var, cuda};
+use super::lanes::exponential_of_any;
+use super::{Array, Device, Shape, Tape, Var, cuda, loops};
 use crate::Result;
-use crate::point::cpu::vectorise::Vectoriser;
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::rng::Stream;
 
 /// ½ log 2π.
@@ -36,8 +41,10 @@ fn draw(device: &Device, [mean, log_std_dev, noise]: [&Array; 3]) -> Result<Arra
     match device {
         Device::Cpu(_) => {
             let (mean, log_std_dev) = (mean.host()?, log_std_dev.host()?);
-            let rows = mean.iter().zip(log_std_dev.iter()).zip(noise.host()?.iter());
-            Ok(rows.map(|((m, s), xi)| m + s.exp() * xi).collect::<Vec<_>>().into())
+            let moved = |s, xi| exponential_of_any(s) * xi;
+            let mut drawn = loops::zip(log_std_dev, noise.host()?, moved);
+            loops::update(&mut drawn, mean, |moved, m| m + moved);
+            Ok(drawn.into())
         }
         Device::Cuda(gpu) => cuda::draw(gpu, [mean.cuda()?, log_std_dev.cuda()?, noise.cuda()?]),
     }
@@ -48,8 +55,9 @@ fn draw_backward(device: &Device, [log_std_dev, noise, g]: [&Array; 3]) -> Resul
     match device {
         Device::Cpu(_) => {
             let (log_std_dev, noise) = (log_std_dev.host()?, noise.host()?);
-            let rows = log_std_dev.iter().zip(noise.iter()).zip(g.host()?.iter());
-            Ok(rows.map(|((s, xi), g)| g * s.exp() * xi).collect::<Vec<_>>().into())
+            let mut found = loops::zip(log_std_dev, g.host()?, |s, g| g * exponential_of_any(s));
+            loops::update(&mut found, noise, |slope, xi| slope * xi);
+            Ok(found.into())
         }
         Device::Cuda(gpu) => {
             cuda::draw_backward(gpu, [log_std_dev.cuda()?, noise.cuda()?, g.cuda()?])
@@ -66,13 +74,36 @@ fn kl(device: &Device, laws: &Laws) -> Result<Array> {
             let [mean, log_std_dev, prior_mean, prior_log_std_dev] = laws;
             let (m, s) = (mean.host()?, log_std_dev.host()?);
             let (pm, ps) = (prior_mean.host()?, prior_log_std_dev.host()?);
-            let term = |i: usize| {
-                let squares = (2.0 * s[i]).exp() + (m[i] - pm[i]).powi(2);
-                ps[i] - s[i] + 0.5 * squares * (-2.0 * ps[i]).exp() - 0.5
-            };
-            Ok((0..m.len()).map(term).collect::<Vec<_>>().into())
+            let mut terms = vec![0.0; m.len()];
+            loops::each_part(&mut terms, 1, |start, terms| {
+                let range = start..start + terms.len();
+                let laws = [m, s, pm, ps].map(|law| &law[range.clone()]);
+                Vectoriser::new().run(Divergence { laws, terms });
+            });
+            Ok(terms.into())
         }
         Device::Cuda(gpu) => cuda::kl(gpu, laws),
+    }
+}
+
+/// log σ_p/σ_q + (σ_q² + (μ_q − μ_p)²)/(2 σ_p²) − ½ of every coordinate.
+struct Divergence<'a> {
+    laws: [&'a [f32]; 4],
+    terms: &'a mut [f32],
+}
+
+impl VectorLoop for Divergence<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let [mean, log_std_dev, prior_mean, prior_log_std_dev] = self.laws;
+        let own = mean.iter().zip(log_std_dev);
+        let prior = prior_mean.iter().zip(prior_log_std_dev);
+        for (term, ((&m, &s), (&pm, &ps))) in self.terms.iter_mut().zip(own.zip(prior)) {
+            let squares = exponential_of_any(2.0 * s) + (m - pm) * (m - pm);
+            *term = ps - s + 0.5 * squares * exponential_of_any(-2.0 * ps) - 0.5;
+        }
     }
 }
 
@@ -84,17 +115,19 @@ fn kl_backward(device: &Device, laws: &Laws, g: &Array) -> Result<Laws> {
             let (m, s) = (mean.host()?, log_std_dev.host()?);
             let (pm, ps) = (prior_mean.host()?, prior_log_std_dev.host()?);
             let g = g.host()?;
-            let mut out: [Vec<f32>; 4] = std::array::from_fn(|_| Vec::with_capacity(m.len()));
-            for i in 0..m.len() {
-                let precision = (-2.0 * ps[i]).exp();
-                let (variance, way) = ((2.0 * s[i]).exp(), m[i] - pm[i]);
-                let pull = g[i] * way * precision;
-                out[0].push(pull);
-                out[1].push(g[i] * (variance * precision - 1.0));
-                out[2].push(-pull);
-                out[3].push(g[i] * (1.0 - (variance + way * way) * precision));
-            }
-            Ok(out.map(Array::from))
+            let precision = loops::map(ps, |ps| exponential_of_any(-2.0 * ps));
+            let variance = loops::map(s, |s| exponential_of_any(2.0 * s));
+            let way = loops::zip(m, pm, |m, pm| m - pm);
+            // (σ_q²/σ_p² − 1) g and (1 − (σ_q² + way²)/σ_p²) g
+            let mut of_scale = loops::zip(&variance, &precision, |v, p| v * p - 1.0);
+            loops::update(&mut of_scale, g, |slope, g| g * slope);
+            let mut of_prior_scale = loops::zip(&variance, &way, |v, way| v + way * way);
+            loops::update(&mut of_prior_scale, &precision, |v, p| 1.0 - v * p);
+            loops::update(&mut of_prior_scale, g, |slope, g| g * slope);
+            let mut pull = loops::zip(g, &way, |g, way| g * way);
+            loops::update(&mut pull, &precision, |pull, p| pull * p);
+            let of_prior_mean = loops::map(&pull, |pull| -pull);
+            Ok([pull, of_scale, of_prior_mean, of_prior_scale].map(Array::from))
         }
         Device::Cuda(gpu) => cuda::kl_backward(gpu, laws, g.cuda()?),
     }

@@ -1,5 +1,6 @@
 //! One step's graph: values in the order in which they were computed, and how to go back.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use super::{Array, Device, Parameter, ParameterSet};
@@ -21,6 +22,8 @@ pub struct Tape {
     values: Vec<Value>,
     operations: Vec<Operation>,
     bound: Vec<Bound>,
+    /// Those that were asked for.
+    parameters: Vec<(Parameter, Var)>,
     kept: Vec<(Parameter, Array)>,
 }
 
@@ -57,6 +60,8 @@ pub struct Reversal<'a> {
     pub(super) cotangents: &'a [Option<Array>],
     /// Whether ∂L/∂input is asked for, per input.
     pub(super) wanted: &'a [bool],
+    /// ∂L/∂input as far as other uses of the input have summed it.
+    sums: RefCell<Vec<Option<Array>>>,
 }
 
 impl Reversal<'_> {
@@ -66,6 +71,12 @@ impl Reversal<'_> {
             [Some(cotangent)] => Ok(cotangent),
             _ => Err(Error::invalid("cotangents", "that of one output", self.cotangents.len())),
         }
+    }
+
+    /// What other uses of an input have summed, to be added to the gradient that is returned: the
+    /// gradient of a large parameter is not written twice then.
+    pub(super) fn take_sum(&self, input: usize) -> Option<Array> {
+        self.sums.borrow_mut()[input].take()
     }
 
     /// Computes the gradient of an input if it is wanted.
@@ -92,6 +103,7 @@ impl Tape {
             values: Vec::new(),
             operations: Vec::new(),
             bound: Vec::new(),
+            parameters: Vec::new(),
             kept: Vec::new(),
         }
     }
@@ -150,7 +162,7 @@ impl Tape {
         Ok(var)
     }
 
-    /// A parameter of a bound set.
+    /// A parameter of a bound set: one value, however often it is asked for.
     ///
     /// # Errors
     ///
@@ -159,6 +171,10 @@ impl Tape {
         let Some(bound) = self.bound.iter().find(|bound| bound.set == parameter.set) else {
             return Err(Error::invalid("parameter", "of a set that the tape reads", "another set"));
         };
+        let known = self.parameters.iter().find(|(known, _)| known == parameter);
+        if let Some(&(_, var)) = known {
+            return Ok(var);
+        }
         let from = if parameter.is_buffer { &bound.buffers } else { &bound.trained };
         let value = Value {
             array: from.view(parameter.start, parameter.len()),
@@ -166,7 +182,9 @@ impl Tape {
             is_tracked: bound.is_trained && !parameter.is_buffer,
             parameter: Some(*parameter),
         };
-        Ok(self.push(value))
+        let var = self.push(value);
+        self.parameters.push((*parameter, var));
+        Ok(var)
     }
 
     /// The same numbers as a constant: nothing flows back through it.
@@ -311,17 +329,26 @@ impl Tape {
             let cotangents: Vec<_> = gradients[outputs].iter_mut().map(Option::take).collect();
             let wanted: Vec<bool> =
                 operation.inputs.iter().map(|&input| self.is_tracked(input)).collect();
-            let reversal =
-                Reversal { device: &self.device, cotangents: &cotangents, wanted: &wanted };
+            let sums: Vec<_> =
+                operation.inputs.iter().map(|input| gradients[input.0 as usize].take()).collect();
+            let reversal = Reversal {
+                device: &self.device,
+                cotangents: &cotangents,
+                wanted: &wanted,
+                sums: RefCell::new(sums),
+            };
             let found = (operation.reverse)(&reversal)?;
             debug_assert_eq!(found.len(), operation.inputs.len());
-            for (input, gradient) in operation.inputs.iter().zip(found) {
-                let Some(gradient) = gradient.filter(|_| self.is_tracked(*input)) else { continue };
+            let sums = reversal.sums.into_inner();
+            for (input, terms) in operation.inputs.iter().zip(sums.into_iter().zip(found)) {
+                let gradient = terms.1.filter(|_| self.is_tracked(*input));
                 let place = &mut gradients[input.0 as usize];
-                *place = Some(match place.take() {
-                    Some(sum) => self.device.add(sum, &gradient)?,
-                    None => gradient,
-                });
+                for term in [terms.0, gradient].into_iter().flatten() {
+                    *place = Some(match place.take() {
+                        Some(sum) => self.device.add(sum, &term)?,
+                        None => term,
+                    });
+                }
             }
         }
         Ok(gradients)

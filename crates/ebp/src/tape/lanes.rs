@@ -41,6 +41,20 @@ pub(super) fn exponential(x: f32) -> f32 {
     if x < LEAST { 0.0 } else { series * power }
 }
 
+/// eˣ for all x, infinite where it is too large for f32: above 80 the square of e^{x/2}.
+#[inline(always)]
+pub(super) fn exponential_of_any(x: f32) -> f32 {
+    let half = exponential(if x > 160.0 { 80.0 } else { 0.5 * x });
+    if x > 80.0 { half * half } else { exponential(x) }
+}
+
+/// 1 / (1 + e⁻ˣ).
+#[inline(always)]
+pub(super) fn logistic(x: f32) -> f32 {
+    // Below −80 the share is 10⁻³⁵ of one and stays there.
+    1.0 / (1.0 + exponential(if x < -80.0 { 80.0 } else { -x }))
+}
+
 /// eˣ − 1 for x up to 80: 2ᵏ (r + … + r⁷/7!) + (2ᵏ − 1), to 3·10⁻⁷ of the value, also near 0.
 #[inline(always)]
 pub(super) fn exponential_minus_one(x: f32) -> f32 {
@@ -105,6 +119,11 @@ mod tests {
         for step in -8600..800 {
             let x = step as f32 * 0.01;
             assert_close(x, exponential(x), f64::from(x).exp());
+            assert_close(x, logistic(x), 1.0 / (1.0 + (-f64::from(x)).exp().min(80_f64.exp())));
+            let large = x * 0.08 + 80.0;
+            assert!(
+                (f64::from(exponential_of_any(large)) / f64::from(large).exp() - 1.0).abs() < 1e-6
+            );
             let positive = (x * 0.9).exp();
             let expected = f64::from(positive).ln();
             assert!(
@@ -129,12 +148,16 @@ mod tests {
     fn limits_are_exact_and_what_is_no_number_stays_so() {
         assert_eq!(exponential(-100.0).to_bits(), 0);
         assert_eq!(exponential(0.0).to_bits(), 1.0_f32.to_bits());
+        assert_eq!(exponential_of_any(89.0).to_bits(), f32::INFINITY.to_bits());
+        assert_eq!(exponential_of_any(1e30).to_bits(), f32::INFINITY.to_bits());
         assert_eq!(exponential_minus_one(0.0).to_bits(), 0);
         assert_eq!(logarithm(1.0).to_bits(), 0);
         assert_eq!(hyperbolic_tangent(0.0), (0.0, 1.0));
         assert_eq!(hyperbolic_tangent(-50.0).0.to_bits(), (-1.0_f32).to_bits());
         let all = [
             exponential(f32::NAN),
+            exponential_of_any(f32::NAN),
+            logistic(f32::NAN),
             exponential_minus_one(f32::NAN),
             logarithm(f32::NAN),
             logarithm_of_one_plus(f32::NAN),

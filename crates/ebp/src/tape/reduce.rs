@@ -1,25 +1,31 @@
 //! Sums over rows, columns, sets and everything, in f64 and in a fixed order.
+#![allow(
+    clippy::inline_always,
+    reason = "loops reach the machine's instruction set only when inlined into its function"
+)]
 
 use std::sync::Arc;
 
-use super::{Array, Device, Shape, Tape, Var, cuda};
+use rayon::prelude::*;
+
+use super::{Array, Device, Shape, Tape, Var, cuda, loops};
 use crate::error::check_length;
+use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::{Result, SetOffsets};
 
-#[expect(clippy::cast_possible_truncation, reason = "sums are rounded to f32")]
-fn total<'a>(values: impl IntoIterator<Item = &'a f32>) -> f32 {
-    values.into_iter().map(|&x| f64::from(x)).sum::<f64>() as f32
-}
-
 /// Σ over the columns of every row, `[rows]`.
+#[expect(clippy::cast_possible_truncation, reason = "sums are rounded to f32")]
 pub(super) fn row_sums(device: &Device, x: &Array, (rows, columns): Shape) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            Ok((0..rows)
-                .map(|row| total(&x[row * columns..][..columns]))
-                .collect::<Vec<_>>()
-                .into())
+            let mut sums = vec![0.0; rows];
+            loops::each_part(&mut sums, 1, |first, sums| {
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    *sum = loops::sum(&x[(first + row) * columns..][..columns]) as f32;
+                }
+            });
+            Ok(sums.into())
         }
         Device::Cuda(gpu) => cuda::row_sums(gpu, x.cuda()?, (rows, columns)),
     }
@@ -28,31 +34,61 @@ pub(super) fn row_sums(device: &Device, x: &Array, (rows, columns): Shape) -> Re
 /// Σ over the rows of every column, `[columns]`.
 pub(super) fn column_sums(device: &Device, x: &Array, (rows, columns): Shape) -> Result<Array> {
     match device {
-        Device::Cpu(_) => Ok(sums_by_range(x.host()?, std::slice::from_ref(&(0..rows)), columns)),
+        Device::Cpu(_) => {
+            let mut sums = vec![0.0; columns];
+            sums_of_columns(&x.host()?[..rows * columns], columns, &mut sums);
+            Ok(sums.into())
+        }
         Device::Cuda(gpu) => cuda::column_sums(gpu, x.cuda()?, (rows, columns)),
     }
 }
 
 /// Σ over everything, `[1]`.
+#[expect(clippy::cast_possible_truncation, reason = "sums are rounded to f32")]
 pub(super) fn sum(device: &Device, x: &Array) -> Result<Array> {
     match device {
-        Device::Cpu(_) => Ok(vec![total(x.host()?.iter())].into()),
+        Device::Cpu(_) => Ok(vec![loops::sum(x.host()?) as f32].into()),
         Device::Cuda(gpu) => cuda::sum(gpu, x.cuda()?),
     }
 }
 
+/// Σ over the rows of every column of a matrix on the host: within parts of rows, then over them.
 #[expect(clippy::cast_possible_truncation, reason = "sums are rounded to f32")]
-fn sums_by_range(x: &[f32], ranges: &[std::ops::Range<usize>], columns: usize) -> Array {
-    let mut out = Vec::with_capacity(ranges.len() * columns);
+pub(super) fn sums_of_columns(x: &[f32], columns: usize, out: &mut [f32]) {
     let mut sums = vec![0.0_f64; columns];
-    for range in ranges {
-        sums.fill(0.0);
-        for row in x[range.start * columns..range.end * columns].chunks_exact(columns) {
-            sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x));
+    let length = (loops::PART / columns.max(1)).max(1) * columns.max(1);
+    if x.len() <= length {
+        Vectoriser::new().run(AddRows { rows: x, sums: &mut sums });
+    } else {
+        let part = |rows: &[f32]| {
+            let mut sums = vec![0.0_f64; columns];
+            Vectoriser::new().run(AddRows { rows, sums: &mut sums });
+            sums
+        };
+        for part in x.par_chunks(length).map(part).collect::<Vec<_>>() {
+            sums.iter_mut().zip(part).for_each(|(sum, term)| *sum += term);
         }
-        out.extend(sums.iter().map(|&sum| sum as f32));
     }
-    out.into()
+    out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum as f32);
+}
+
+/// Adds rows to sums of columns.
+struct AddRows<'a> {
+    rows: &'a [f32],
+    sums: &'a mut [f64],
+}
+
+impl VectorLoop for AddRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for row in self.rows.chunks_exact(self.sums.len().max(1)) {
+            for (sum, &x) in self.sums.iter_mut().zip(row) {
+                *sum += f64::from(x);
+            }
+        }
+    }
 }
 
 /// Σ over the rows of every set, `[sets, columns]`.
@@ -64,8 +100,18 @@ pub(super) fn set_sums(
 ) -> Result<Array> {
     match device {
         Device::Cpu(_) => {
-            let ranges: Vec<_> = (0..offsets.num_sets()).map(|set| offsets.range(set)).collect();
-            Ok(sums_by_range(x.host()?, &ranges, columns))
+            let x = x.host()?;
+            let mut out = vec![0.0; offsets.num_sets() * columns];
+            // As many sets as have a part's worth of rows.
+            let sets = (loops::PART * offsets.num_sets() / x.len().max(1)).max(1);
+            let parts = out.par_chunks_mut(sets * columns.max(1)).enumerate();
+            parts.for_each(|(part, out)| {
+                for (set, out) in out.chunks_exact_mut(columns.max(1)).enumerate() {
+                    let rows = offsets.range(part * sets + set);
+                    sums_of_columns(&x[rows.start * columns..rows.end * columns], columns, out);
+                }
+            });
+            Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::set_sums(gpu, x.cuda()?, offsets, columns),
     }
@@ -81,12 +127,18 @@ pub(super) fn spread(
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            let mut out = Vec::with_capacity(offsets.num_elements() * columns);
-            for set in 0..offsets.num_sets() {
-                for _ in offsets.range(set) {
-                    out.extend_from_slice(&x[set * columns..][..columns]);
+            let mut out = vec![0.0; offsets.num_elements() * columns];
+            loops::each_part(&mut out, columns, |first, out| {
+                let Some(last) = (out.len() / columns.max(1)).checked_sub(1) else { return };
+                for set in offsets.set_of(first)..=offsets.set_of(first + last) {
+                    let rows = offsets.range(set);
+                    let (start, end) = (rows.start.max(first), rows.end.min(first + last + 1));
+                    let rows = &mut out[(start - first) * columns..(end - first) * columns];
+                    for row in rows.chunks_exact_mut(columns) {
+                        row.copy_from_slice(&x[set * columns..][..columns]);
+                    }
                 }
-            }
+            });
             Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::spread(gpu, x.cuda()?, offsets, columns),
@@ -106,8 +158,12 @@ fn repeat_columns(device: &Device, x: &Array, (rows, columns): Shape) -> Result<
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            let row = |row: usize| std::iter::repeat_n(x[row], columns);
-            Ok((0..rows).flat_map(row).collect::<Vec<_>>().into())
+            let mut out = vec![0.0; rows * columns];
+            loops::each_part(&mut out, columns, |first, out| {
+                let rows = out.chunks_exact_mut(columns.max(1)).zip(&x[first..]);
+                rows.for_each(|(row, &x)| row.fill(x));
+            });
+            Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::repeat_columns(gpu, x.cuda()?, (rows, columns)),
     }
@@ -193,5 +249,41 @@ impl Tape {
             let cotangent = reversal.cotangent()?;
             Ok(vec![Some(set_sums(reversal.device, cotangent, &offsets, columns)?)])
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than one thread takes at once, against plain loops; whole numbers, exact sums.
+    #[test]
+    fn parts_of_many_rows_are_the_plain_sums() {
+        let (rows, columns) = (9000, 5);
+        let sizes = [1, 6000, 17, 2982];
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes).unwrap());
+        let x: Vec<f32> = (0..rows * columns).map(|i| ((i * 31) % 23) as f32 - 9.0).collect();
+        let array = Array::from(x.clone());
+        let device = Device::default();
+        let plain = |range: std::ops::Range<usize>, column: usize| -> f32 {
+            range.map(|row| x[row * columns + column]).sum()
+        };
+        let found = column_sums(&device, &array, (rows, columns)).unwrap();
+        let expected: Vec<f32> = (0..columns).map(|column| plain(0..rows, column)).collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let found = row_sums(&device, &array, (rows, columns)).unwrap();
+        let expected: Vec<f32> = x.chunks_exact(columns).map(|row| row.iter().sum()).collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let found = set_sums(&device, &array, &offsets, columns).unwrap();
+        let of_set = |set| (0..columns).map(move |column| (set, column));
+        let expected: Vec<f32> = (0..sizes.len())
+            .flat_map(of_set)
+            .map(|(set, column)| plain(offsets.range(set), column))
+            .collect();
+        assert_eq!(found.host().unwrap()[..], expected);
+        let spread = spread(&device, &found, &offsets, columns).unwrap();
+        for (row, spread) in spread.host().unwrap().chunks_exact(columns).enumerate() {
+            assert_eq!(spread, &expected[offsets.set_of(row) * columns..][..columns]);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Array, Device, Shape, Tape, Var, cuda};
+use super::{Array, Device, Shape, Tape, Var, cuda, loops};
 use crate::{Error, Result};
 
 /// Chosen rows of a matrix, and for every row of the matrix who chose it: gradients are summed in
@@ -69,8 +69,14 @@ fn gather(device: &Device, x: &Array, choice: &Arc<Choice>, columns: usize) -> R
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            let row = |&row: &u32| &x[row as usize * columns..][..columns];
-            Ok(choice.rows.iter().flat_map(row).copied().collect::<Vec<_>>().into())
+            let mut out = vec![0.0; choice.len() * columns];
+            loops::each_part(&mut out, columns, |first, out| {
+                let rows = out.chunks_exact_mut(columns.max(1)).zip(&choice.rows[first..]);
+                for (to, &row) in rows {
+                    to.copy_from_slice(&x[row as usize * columns..][..columns]);
+                }
+            });
+            Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::gather(gpu, x.cuda()?, choice, columns),
     }
@@ -86,10 +92,15 @@ fn gather_backward(
         Device::Cpu(_) => {
             let g = g.host()?;
             let mut out = vec![0.0; choice.num_rows * columns];
-            for (row, g) in choice.rows.iter().zip(g.chunks_exact(columns.max(1))) {
-                let sums = &mut out[*row as usize * columns..][..columns];
-                sums.iter_mut().zip(g).for_each(|(sum, g)| *sum += g);
-            }
+            loops::each_part(&mut out, columns, |first, out| {
+                for (row, sums) in out.chunks_exact_mut(columns.max(1)).enumerate() {
+                    let [start, end] = [0, 1].map(|next| choice.starts[first + row + next]);
+                    for &choice in &choice.choices[start as usize..end as usize] {
+                        let g = &g[choice as usize * columns..][..columns];
+                        sums.iter_mut().zip(g).for_each(|(sum, g)| *sum += g);
+                    }
+                }
+            });
             Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::gather_backward(gpu, g.cuda()?, choice, columns),
@@ -106,8 +117,14 @@ fn cut(
     match device {
         Device::Cpu(_) => {
             let x = x.host()?;
-            let rows = x.chunks_exact(columns).flat_map(|row| &row[start..start + width]);
-            Ok(rows.copied().collect::<Vec<_>>().into())
+            let mut out = vec![0.0; x.len() / columns.max(1) * width];
+            loops::each_part(&mut out, width, |first, out| {
+                let rows = x[first * columns..].chunks_exact(columns.max(1));
+                for (to, row) in out.chunks_exact_mut(width.max(1)).zip(rows) {
+                    to.copy_from_slice(&row[start..start + width]);
+                }
+            });
+            Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::cut(gpu, x.cuda()?, columns, (start, width)),
     }
@@ -124,15 +141,21 @@ fn place(
         Device::Cpu(_) => {
             let x = x.host()?;
             let mut out = vec![0.0; rows * columns];
-            if width > 0 {
-                for (to, from) in out.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
-                    to[start..start + width].copy_from_slice(from);
-                }
-            }
+            write_columns(&mut out, columns, &[(x, (start, width))]);
             Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::place(gpu, x.cuda()?, (rows, columns), (start, width)),
     }
+}
+
+/// Writes matrices to their columns, each given by where it begins and its width.
+fn write_columns(out: &mut [f32], columns: usize, parts: &[(&[f32], (usize, usize))]) {
+    loops::each_part(out, columns, |first, out| {
+        for &(part, (start, width)) in parts.iter().filter(|(_, (_, width))| *width > 0) {
+            let rows = out.chunks_exact_mut(columns).zip(part[first * width..].chunks_exact(width));
+            rows.for_each(|(to, from)| to[start..start + width].copy_from_slice(from));
+        }
+    });
 }
 
 fn concat(device: &Device, parts: &[(Array, usize)], rows: usize) -> Result<Array> {
@@ -141,14 +164,12 @@ fn concat(device: &Device, parts: &[(Array, usize)], rows: usize) -> Result<Arra
             let columns: usize = parts.iter().map(|(_, width)| width).sum();
             let mut out = vec![0.0; rows * columns];
             let mut start = 0;
+            let mut places = Vec::with_capacity(parts.len());
             for (part, width) in parts {
-                let part = part.host()?;
-                if *width > 0 {
-                    let places = out.chunks_exact_mut(columns).zip(part.chunks_exact(*width));
-                    places.for_each(|(to, from)| to[start..start + width].copy_from_slice(from));
-                }
+                places.push((&part.host()?[..], (start, *width)));
                 start += width;
             }
+            write_columns(&mut out, columns, &places);
             Ok(out.into())
         }
         Device::Cuda(gpu) => cuda::concat(gpu, parts, rows),
@@ -228,5 +249,48 @@ impl Tape {
             let cotangent = reversal.cotangent()?;
             Ok(vec![Some(gather_backward(reversal.device, cotangent, &choice, columns)?)])
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than one thread takes at once, against plain loops; whole numbers, exact sums.
+    #[test]
+    fn parts_of_many_rows_are_the_plain_copies() {
+        let (num_rows, columns) = (700, 6);
+        let chosen: Vec<u32> = (0..8000_u32).map(|i| (i * 37) % 699).collect();
+        let choice = Arc::new(Choice::new(num_rows, chosen.clone()).unwrap());
+        let numbers =
+            |length: usize| -> Vec<f32> { (0..length).map(|i| (i % 19) as f32).collect() };
+        let (x, g) = (numbers(num_rows * columns), numbers(chosen.len() * columns));
+        let device = Device::default();
+        let found = gather(&device, &Array::from(x.clone()), &choice, columns).unwrap();
+        let mut sums = vec![0.0; x.len()];
+        for (place, &row) in chosen.iter().enumerate() {
+            let row = row as usize * columns;
+            assert_eq!(found.host().unwrap()[place * columns..][..columns], x[row..row + columns]);
+            for column in 0..columns {
+                sums[row + column] += g[place * columns + column];
+            }
+        }
+        let g = Array::from(g);
+        let found = gather_backward(&device, &g, &choice, columns).unwrap();
+        assert_eq!(found.host().unwrap()[..], sums);
+        // Two parts of the columns, cut out and put together again.
+        let parts = [(0, 2), (2, 4)].map(|part| (cut(&device, &g, columns, part).unwrap(), part.1));
+        let whole = concat(&device, &parts, chosen.len()).unwrap();
+        assert_eq!(whole.host().unwrap()[..], g.host().unwrap()[..]);
+        let shape = (chosen.len(), columns);
+        let placed = place(&device, &parts[1].0, shape, (2, 4)).unwrap();
+        for (placed, g) in placed
+            .host()
+            .unwrap()
+            .chunks_exact(columns)
+            .zip(whole.host().unwrap().chunks_exact(columns))
+        {
+            assert_eq!((&placed[..2], &placed[2..]), (&[0.0, 0.0][..], &g[2..]));
+        }
     }
 }

@@ -118,14 +118,13 @@ impl Accumulator {
                 layers.zip(self.weights.iter().zip(self.is_by_output))
             {
                 let weight = &mut flat[shape.weight.clone()];
-                for (output, row) in weight.chunks_exact_mut(layer.inputs).enumerate() {
-                    for (input, place) in row.iter_mut().enumerate() {
-                        *place = if is_by_output {
-                            sums[output * layer.input_width + input]
-                        } else {
-                            sums[input * layer.output_width + output]
-                        };
+                if is_by_output {
+                    let rows = weight.chunks_exact_mut(layer.inputs);
+                    for (row, sums) in rows.zip(sums.chunks_exact(layer.input_width)) {
+                        row.copy_from_slice(&sums[..layer.inputs]);
                     }
+                } else {
+                    transpose(sums, layer.output_width, weight, layer.inputs);
                 }
             }
             parameter_gradients(mlp, net.kernels, context, self.num_sets, &shifts, &mut flat);
@@ -134,5 +133,20 @@ impl Accumulator {
         let context =
             wanted.context.then(|| context_gradient(mlp, net.kernels, self.num_sets, &shifts));
         Gradients { parameters, context, ..Gradients::default() }
+    }
+}
+
+/// Outputs that are written side by side: a line of the cache.
+const SIDE: usize = 16;
+
+/// out[j, i] = sums[i, j], by squares that fit into the cache.
+fn transpose(sums: &[f32], output_width: usize, out: &mut [f32], inputs: usize) {
+    for (block, rows) in out.chunks_mut(SIDE * inputs).enumerate() {
+        let first = block * SIDE;
+        for (input, sums) in sums.chunks_exact(output_width).take(inputs).enumerate() {
+            for (row, sum) in rows.chunks_exact_mut(inputs).zip(&sums[first..]) {
+                row[input] = *sum;
+            }
+        }
     }
 }

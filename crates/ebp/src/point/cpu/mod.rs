@@ -7,6 +7,7 @@
 //! kernel    the loops, checked at the door and compiled for each instruction set (simd)
 //! accumulator, shift   sums over elements, and what the context adds per set
 //! values, score, pool, candidates, dynamics, dynamics_backward   the operations
+//! attention   queries of a set and its keys, beside the primitive
 //! ```
 #![allow(unsafe_code, reason = "SIMD intrinsics; confined to buffer, simd and kernel")]
 #![allow(
@@ -20,6 +21,7 @@
 )]
 
 mod accumulator;
+mod attention;
 mod buffer;
 mod call;
 mod candidates;
@@ -42,6 +44,7 @@ pub(crate) mod vectorise;
 
 use std::time::Instant;
 
+pub(crate) use self::attention::AttentionRows;
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;

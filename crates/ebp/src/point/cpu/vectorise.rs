@@ -6,6 +6,8 @@
 //! never fuses a multiplication with an addition by itself, the bits are the same on every
 //! instruction set.
 
+use std::sync::OnceLock;
+
 use super::SimdLevel;
 
 /// A loop to be vectorised. `run` and everything it calls must be `inline(always)`: a function
@@ -26,8 +28,10 @@ pub(crate) struct Vectoriser {
 impl Vectoriser {
     /// For the widest vectors of this machine.
     pub(crate) fn new() -> Self {
-        let level = SimdLevel::available().pop().unwrap_or(SimdLevel::Portable);
-        Self { level }
+        // Asked for at every small loop, found once.
+        static LEVEL: OnceLock<SimdLevel> = OnceLock::new();
+        let find = || SimdLevel::available().pop().unwrap_or(SimdLevel::Portable);
+        Self { level: *LEVEL.get_or_init(find) }
     }
 
     /// Runs `work` on the machine's instruction set.

@@ -201,7 +201,7 @@ unsafe fn sigmoid<S: Simd>(z: S::V) -> S::V {
 
 /// eˣ, clamped to |x| ≤ 87 where it neither overflows nor underflows.
 #[inline(always)]
-unsafe fn exp<S: Simd>(x: S::V) -> S::V {
+pub(super) unsafe fn exp<S: Simd>(x: S::V) -> S::V {
     unsafe {
         // x = n ln 2 + r with |r| ≤ ½ ln 2, ln 2 split in two so that n ln 2 is exact.
         let x = S::min(S::splat(87.0), S::max(S::splat(-87.0), x));

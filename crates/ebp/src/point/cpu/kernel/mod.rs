@@ -4,6 +4,7 @@
 //! folder is safe code; the functions behind them trust those checks.
 
 mod activate;
+mod attention;
 mod dots;
 mod gradient;
 mod pool;
@@ -11,6 +12,7 @@ mod product;
 mod second;
 
 pub(super) use activate::Activate;
+pub(super) use attention::{Attend, AttendBackward, Head};
 pub(super) use dots::Dots;
 pub(super) use gradient::{Outer, RowSum};
 pub(super) use pool::MaxPool;
@@ -35,6 +37,8 @@ pub(super) struct Kernels {
     row_sum: unsafe fn(RowSum<'_>),
     dots: unsafe fn(Dots<'_>),
     activate: unsafe fn(Activate<'_>),
+    attend: unsafe fn(Attend<'_>),
+    attend_backward: unsafe fn(AttendBackward<'_>),
     max_pool: unsafe fn(MaxPool<'_>),
     tangent: unsafe fn(Tangent<'_>),
     adjoint: unsafe fn(Adjoint<'_>),
@@ -72,6 +76,14 @@ macro_rules! kernels {
                 unsafe { activate::run::<$simd>(args) }
             }
             $(#[target_feature(enable = $features)])?
+            unsafe fn attend(args: Attend<'_>) {
+                unsafe { attention::run::<$simd>(args) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attend_backward(args: AttendBackward<'_>) {
+                unsafe { attention::backward::<$simd>(args) }
+            }
+            $(#[target_feature(enable = $features)])?
             unsafe fn max_pool(args: MaxPool<'_>) {
                 unsafe { pool::run::<$simd>(&mut { args }) }
             }
@@ -99,6 +111,8 @@ macro_rules! kernels {
                 row_sum,
                 dots,
                 activate,
+                attend,
+                attend_backward,
                 max_pool,
                 tangent,
                 adjoint,
@@ -208,6 +222,24 @@ impl Kernels {
         }
         // SAFETY: all pointers stay inside the slices by the assertions above.
         unsafe { (self.activate)(args) }
+    }
+
+    pub(super) fn attend(&self, args: Attend<'_>) {
+        args.head.check();
+        assert!(args.weights.len() >= args.head.num_keys * LINE);
+        assert!(args.out.len() >= args.head.depth * LINE);
+        // SAFETY: all pointers stay inside the slices by the assertions above.
+        unsafe { (self.attend)(args) }
+    }
+
+    pub(super) fn attend_backward(&self, args: AttendBackward<'_>) {
+        args.head.check();
+        let Head { num_keys, depth, .. } = args.head;
+        assert!(args.weights.len().min(args.slopes.len()) >= num_keys * LINE);
+        assert!(args.cotangents.len().min(args.of_queries.len()) >= depth * LINE);
+        assert!(args.of_keys.len().min(args.of_values.len()) >= num_keys * depth * LINE);
+        // SAFETY: all pointers stay inside the slices by the assertions above.
+        unsafe { (self.attend_backward)(args) }
     }
 
     pub(super) fn max_pool(&self, args: MaxPool<'_>) {
