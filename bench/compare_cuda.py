@@ -44,7 +44,7 @@ ROWS = [
     ("step of preset cloud", "importance_step", None),
     ("step of preset paper/cloud", "paper_ade_step", "paper"),
     ("step of preset paper/cloud", "paper_ade_step", "factored"),
-    ("step of preset cloud-ade", "flow_ade_step", None),
+    ("step of preset cloud-ade", "ade_step", None),
     ("step of preset mnist", "mnist_step", "factored"),
     ("step of preset celeba", "celeba_step", None),
 ]

@@ -102,7 +102,7 @@ others. candidates256 counts the forward pass twice, because the gradient gets l
 activations. training_step is a step of `ebp train` with as many proposals as points: forward and
 backward of the energy at both, and encoder_backward.
 
-importance_step, paper_ade_step, flow_ade_step, mnist_step and celeba_step are whole training steps of
+importance_step, paper_ade_step, ade_step, mnist_step and celeba_step are whole training steps of
 the presets cloud, paper/cloud, cloud-ade, mnist and celeba with their own networks and numbers, over
 random data, cut to --sets and --points where these are smaller (--json tells all settings). Their
 gflops are not counted. On the CPU a step's batch is made before its time begins; on a GPU during the
@@ -254,7 +254,7 @@ const CASES: &[Choice<BenchCase>] = &[
         "A training step of the preset paper/cloud: block LSTM, Langevin steps with gradients",
         BenchCase::PaperAdeStep,
     ),
-    ("flow_ade_step", "A training step of the preset cloud-ade", BenchCase::FlowAdeStep),
+    ("ade_step", "A training step of the preset cloud-ade", BenchCase::AdeStep),
     ("mnist_step", "A training step of the preset mnist", BenchCase::MnistStep),
     ("celeba_step", "A training step of the preset celeba", BenchCase::CelebaStep),
 ];

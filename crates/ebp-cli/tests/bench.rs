@@ -39,7 +39,7 @@ const ALL_CASES: [&str; 15] = [
     "training_step",
     "importance_step",
     "paper_ade_step",
-    "flow_ade_step",
+    "ade_step",
     "mnist_step",
     "celeba_step",
 ];

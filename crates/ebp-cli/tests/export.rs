@@ -144,7 +144,8 @@ fn exported_curves_predict_as_the_run_does() {
     // The second has a sampler, which has no averages.
     for name in ["importance", "ade"] {
         let estimator = format!("model.estimator={name}");
-        let more = ["train.num_steps=5", "model.sampler.num_draws=2", &estimator];
+        let few = ["model.sampler.num_components=2", "model.sampler.num_draws=2"];
+        let more = ["train.num_steps=5", few[0], few[1], &estimator];
         train(path, &["sines", "--out", name, "-q"], &CURVES, &more);
         let model = format!("{name}-model");
         let report = good(path, &["export", name, "--out", &model, "--json"]);

@@ -187,10 +187,14 @@ fn models_over_values_and_places_complete_by_langevin_steps() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write_pictures(folder);
-    for (process, extra) in [
-        ("importance", "element_model.proposal.kind=around"),
-        ("ade", "element_model.sampler.kind=block"),
-    ] {
+    let published = [
+        "element_model.sampler.kind=block",
+        "element_model.sampler.uniform_share=0",
+        "element_model.sampler.negative_phase=plain",
+    ];
+    let runs: [(&str, &[&str]); 2] =
+        [("importance", &["element_model.proposal.kind=around"]), ("ade", &published)];
+    for (process, extra) in runs {
         let setting = format!("process={process}");
         let small = [
             "element_model.encoder_widths=[8]",
@@ -202,10 +206,9 @@ fn models_over_values_and_places_complete_by_langevin_steps() {
             "element_model.sampler.block_elements=8",
             "evaluation.parts=[\"10\"]",
             "train.num_steps=3",
-            extra,
             &setting,
         ];
-        let settings = small.iter().flat_map(|setting| ["--set", setting]);
+        let settings = small.iter().chain(extra).flat_map(|setting| ["--set", setting]);
         let mut arguments = with_tiny(&["train", "digits", "-q", "--out", process]);
         arguments.extend(settings);
         good(folder, &arguments);

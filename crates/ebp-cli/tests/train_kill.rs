@@ -47,6 +47,7 @@ fn regression(directory: &Path, more: &[&str]) -> Command {
         "model.temperature=0.05",
         "model.sampler.hyper_widths=[8]",
         "model.sampler.num_layers=2",
+        "model.sampler.num_components=2",
         "model.sampler.num_draws=4",
         "model.sampler.dynamics=langevin",
     ];
@@ -138,9 +139,24 @@ fn twenty_kills_change_no_byte_of_an_energy_based_process() {
     kill_and_compare(|directory, _, more| regression(directory, more));
 }
 
+/// The paper's draws: of a flow, or of an LSTM, with Langevin steps.
+const PUBLISHED: [&str; 6] = [
+    "model.estimator=ade",
+    "model.sampler.kind=flow",
+    "model.sampler.uniform_share=0",
+    "model.sampler.negative_phase=plain",
+    "model.sampler.reverse_kernel=random-walk",
+    "model.sampler.dynamics=langevin",
+];
+const PUBLISHED_BLOCK: [&str; 6] = {
+    let mut settings = PUBLISHED;
+    settings[1] = "model.sampler.kind=block";
+    settings
+};
+
 /// One small run of every estimator and every kind of data: what it is called, its preset, and what
 /// its settings add to those of its kind.
-const RUNS: [(&str, &str, &[&str]); 12] = [
+const RUNS: [(&str, &str, &[&str]); 13] = [
     ("curves-importance", "sines", &["model.estimator=importance"]),
     ("curves-around", "sines", &["model.proposal.kind=around"]),
     ("curves-score-matching", "sines", &["model.estimator=score-matching"]),
@@ -148,7 +164,8 @@ const RUNS: [(&str, &str, &[&str]); 12] = [
     ("clouds-importance", "shapes", &["model.estimator=importance"]),
     ("clouds-score-matching", "shapes", &["model.estimator=score-matching"]),
     ("clouds-ade", "shapes", &["model.estimator=ade", "model.beta1=0.0"]),
-    ("clouds-ade-block", "shapes", &["model.estimator=ade", "model.sampler.kind=block"]),
+    ("clouds-ade-flow", "shapes", &PUBLISHED),
+    ("clouds-ade-block", "shapes", &PUBLISHED_BLOCK),
     ("pictures-exact", "digits", &["process=exact"]),
     ("pictures-importance", "digits", &["process=importance"]),
     ("pictures-ade", "digits", &["process=ade"]),
@@ -194,6 +211,7 @@ fn small(preset: &str) -> &'static [&'static str] {
             "model.sampler.block_elements=16",
             "model.sampler.block_widths=[8]",
             "model.sampler.block_state=8",
+            "model.sampler.num_components=4",
             "model.sampler.num_draws=16",
             "model.sampler.num_dynamics_steps=2",
         ],
@@ -219,6 +237,7 @@ fn small(preset: &str) -> &'static [&'static str] {
             "element_model.energy_widths=[8]",
             "element_model.latent_dim=2",
             "element_model.sampler.hyper_widths=[8]",
+            "element_model.sampler.num_components=2",
             "element_model.sampler.num_draws=2",
         ],
         _ => &["evaluation.every=1000", "evaluation.num_sets=4", "data.num_sets=4"],

@@ -50,7 +50,7 @@ pub enum BenchCase {
     /// A training step of the preset `paper/cloud`: the paper's learned sampler.
     PaperAdeStep,
     /// A training step of the preset `cloud-ade`: a flow as the learned sampler.
-    FlowAdeStep,
+    AdeStep,
     /// A training step of the preset `mnist`.
     MnistStep,
     /// A training step of the preset `celeba`.
@@ -107,7 +107,7 @@ impl BenchCase {
         Self::TrainingStep,
         Self::ImportanceStep,
         Self::PaperAdeStep,
-        Self::FlowAdeStep,
+        Self::AdeStep,
         Self::MnistStep,
         Self::CelebaStep,
     ];
@@ -134,7 +134,7 @@ impl BenchCase {
             Self::TrainingStep => "training_step",
             Self::ImportanceStep => "importance_step",
             Self::PaperAdeStep => "paper_ade_step",
-            Self::FlowAdeStep => "flow_ade_step",
+            Self::AdeStep => "ade_step",
             Self::MnistStep => "mnist_step",
             Self::CelebaStep => "celeba_step",
         }
@@ -145,7 +145,7 @@ impl BenchCase {
         match self {
             Self::ImportanceStep => Some("cloud"),
             Self::PaperAdeStep => Some("paper/cloud"),
-            Self::FlowAdeStep => Some("cloud-ade"),
+            Self::AdeStep => Some("cloud-ade"),
             Self::MnistStep => Some("mnist"),
             Self::CelebaStep => Some("celeba"),
             _ => None,
@@ -175,7 +175,7 @@ impl BenchCase {
             Self::TrainingStep
             | Self::ImportanceStep
             | Self::PaperAdeStep
-            | Self::FlowAdeStep
+            | Self::AdeStep
             | Self::MnistStep
             | Self::CelebaStep => {}
             Self::EnergyValue => {
@@ -250,7 +250,7 @@ impl BenchCase {
         Ok(Some(match self {
             Self::ImportanceStep
             | Self::PaperAdeStep
-            | Self::FlowAdeStep
+            | Self::AdeStep
             | Self::MnistStep
             | Self::CelebaStep => return Ok(None),
             Self::EnergyValue => flops::forward(energy, extent),
