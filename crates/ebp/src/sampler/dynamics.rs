@@ -131,7 +131,7 @@ impl DynamicsLayers {
             let log_noises = tape.parameter(log_noises)?;
             let settings = (step_sizes, log_noises);
             let steps = 0..self.num_steps;
-            let (values, gained) = self.hops(tape, followed, &draws, settings, steps, stream)?;
+            let (values, gained) = self.hops(tape, followed, &draws, (steps, stream), settings)?;
             let log_density = tape.add(draws.log_density, gained)?;
             return Ok(Draws { values, log_density, ..draws });
         }
@@ -184,8 +184,8 @@ impl DynamicsLayers {
         let step_sizes = tape.parameter(&self.log_step_sizes)?;
         let step_sizes = tape.exp(step_sizes)?;
         let steps = (0..self.num_steps).rev();
-        let (values, lost) =
-            self.hops(tape, followed, ends, (step_sizes, log_noises), steps, stream)?;
+        let settings = (step_sizes, log_noises);
+        let (values, lost) = self.hops(tape, followed, ends, (steps, stream), settings)?;
         Ok(Some((values, tape.affine(lost, -1.0, 0.0)?)))
     }
 
@@ -196,9 +196,8 @@ impl DynamicsLayers {
         tape: &mut Tape,
         followed: Followed<'_>,
         draws: &Draws,
+        (steps, stream): (impl Iterator<Item = usize>, Stream),
         (step_sizes, log_noises): (Var, Var),
-        steps: impl Iterator<Item = usize>,
-        stream: Stream,
     ) -> Result<(Var, Var)> {
         let shape = tape.shape(draws.values);
         let halves = tape.affine(step_sizes, 0.5, 0.0)?;

@@ -80,7 +80,7 @@ impl UniformPart {
         if !(self.share > 0.0 && self.share < 1.0) {
             return Err(Error::invalid("uniform share", "between 0 and 1", self.share));
         }
-        if !(self.low < self.high) {
+        if self.low.partial_cmp(&self.high) != Some(std::cmp::Ordering::Less) {
             let found = format!("[{}, {}]", self.low, self.high);
             return Err(Error::invalid("box", "low below high", found));
         }
