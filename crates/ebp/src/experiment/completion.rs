@@ -47,7 +47,6 @@ pub struct CompletionReport {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Duration {
     steps: u64,
-    seconds: f64,
 }
 
 /// Who says what completions show.
@@ -101,8 +100,8 @@ impl CompletionExperiment {
         let mut settings = PictureSettings { process, ..self.settings.clone() };
         let duration = duration(laboratory, &settings, pictures, budget)?;
         settings.train.num_steps = duration.steps;
-        let model = laboratory.model_on(name, Settings::Pictures(Box::new(settings)), data)?;
-        let model = model.pictures()?;
+        let trained = laboratory.model_on(name, Settings::Pictures(Box::new(settings)), data)?;
+        let model = trained.pictures()?;
         let evaluation = &self.settings.evaluation;
         laboratory.watch.begin(&format!("judging {name}"));
         if matches!(jurors, Jurors::NotYet) {
@@ -115,7 +114,7 @@ impl CompletionExperiment {
         };
         let outcome = PictureOutcome {
             steps: duration.steps,
-            seconds: duration.seconds,
+            seconds: trained.seconds().unwrap_or(0.0),
             picture: picture.display().to_string(),
             ..PictureOutcome::new(model, pictures, jury)?
         };
@@ -159,8 +158,7 @@ fn duration(
         Some(budget) => ((budget / seconds_per_step) as u64).max(1),
         None => settings.train.num_steps,
     };
-    // What the steps take by themselves: the clock would count other people's work.
-    let duration = Duration { steps, seconds: steps as f64 * seconds_per_step };
+    let duration = Duration { steps };
     write_json(&path, &duration)?;
     Ok(duration)
 }

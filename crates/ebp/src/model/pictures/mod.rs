@@ -202,13 +202,16 @@ pub(crate) fn rehearse(
     mut lap: impl FnMut(),
 ) -> Result<()> {
     let mut model = training(settings, &data.training, device)?;
+    let step = |number: u64| Step {
+        number,
+        num_steps: count,
+        stream: Stream::new(settings.seed, "timing").child(number),
+        learning_rate_factor: 1.0,
+    };
     for number in 0..count {
-        model.step(&Step {
-            number,
-            num_steps: count,
-            stream: Stream::new(settings.seed, "timing").child(number),
-            learning_rate_factor: 1.0,
-        })?;
+        // As in training, the next batch is made meanwhile.
+        model.foresee(&step(number + 1));
+        model.step(&step(number))?;
         lap();
     }
     Ok(())
