@@ -153,7 +153,7 @@ fn log_density(law: MixtureLaw, uniform: Option<UniformPart>, count: usize, rows
                 let (low, high) = (f64::from(part.low), f64::from(part.high));
                 let share = f64::from(part.share);
                 let is_inside = x.iter().all(|x| (low..=high).contains(x));
-                let even = if is_inside { share / (high - low).powi(law.dims as i32) } else { 0.0 };
+                let even = if is_inside { share / (high - low).powf(law.dims as f64) } else { 0.0 };
                 ((1.0 - share) * q + even).ln()
             };
             vec![inputs[1].chunks(law.dims).enumerate().map(log_density).collect()]
