@@ -52,7 +52,7 @@ impl Ade {
         }
     }
 
-    /// E_q[u] less its mean at the data, and what the same draws say of log Z.
+    /// The mean of u over the draws less that at the data, and what the same draws say of log Z.
     fn plain(
         &self,
         tape: &mut Tape,

@@ -158,6 +158,29 @@ mod tests {
     const HALF: f32 = 2.0;
     const PER_AXIS: u16 = 48;
 
+    /// A process of three-dimensional points with a small sampler.
+    fn untrained(sampler: SamplerConfig) -> EnergyBasedProcess {
+        let config = EnergyBasedConfig {
+            latent_dim: 2,
+            encoder_widths: vec![8],
+            head_widths: vec![],
+            energy_widths: vec![16],
+            input_scale: 1.0,
+            // Narrower than the sampler's first guess, so that no weight is large.
+            base_std_dev: 0.6,
+            estimator: Estimator::Ade,
+            sampler: SamplerConfig {
+                num_components: 8,
+                num_layers: 4,
+                hyper_widths: vec![8],
+                num_dynamics_steps: 5,
+                ..sampler
+            },
+            ..EnergyBasedConfig::points()
+        };
+        EnergyBasedProcess::new(config, Space::points(3, HALF), 3, &Device::default()).unwrap()
+    }
+
     /// E exp(u − L) = Z over draws with their tracked log density L, against the midpoint rule: a
     /// density that forgot the base measure, a Jacobian, the momentum or the way back would miss it.
     #[test]
@@ -171,32 +194,15 @@ mod tests {
             (flow, Dynamics::Hamiltonian, ReverseKernel::Langevin),
             (flow, Dynamics::GeneralizedHamiltonian, ReverseKernel::Langevin),
         ] {
-            let config = EnergyBasedConfig {
-                latent_dim: 2,
-                encoder_widths: vec![8],
-                head_widths: vec![],
-                energy_widths: vec![16],
-                input_scale: 1.0,
-                // Narrower than the sampler's first guess, so that no weight is large.
-                base_std_dev: 0.6,
-                estimator: Estimator::Ade,
-                sampler: SamplerConfig {
-                    kind,
-                    dynamics,
-                    reverse_kernel,
-                    uniform_share: 0.0,
-                    num_components: 8,
-                    num_layers: 4,
-                    hyper_widths: vec![8],
-                    num_dynamics_steps: 5,
-                    step_size: if dynamics == Dynamics::Langevin { 0.01 } else { 0.05 },
-                    noise: 0.0,
-                    ..SamplerConfig::points()
-                },
-                ..EnergyBasedConfig::points()
-            };
-            let space = Space::points(3, HALF);
-            let process = EnergyBasedProcess::new(config, space, 3, &Device::default()).unwrap();
+            let process = untrained(SamplerConfig {
+                kind,
+                dynamics,
+                reverse_kernel,
+                uniform_share: 0.0,
+                step_size: if dynamics == Dynamics::Langevin { 0.01 } else { 0.05 },
+                noise: 0.0,
+                ..SamplerConfig::points()
+            });
             let theta = [0.5, -0.5];
             let mlp = process.element_network().unwrap();
             let stream = Stream::new(1, "draw");
@@ -230,26 +236,8 @@ mod tests {
     #[test]
     fn log_z_lies_between_the_bounds_of_the_sampler() {
         for dynamics in [Dynamics::None, Dynamics::Langevin] {
-            let config = EnergyBasedConfig {
-                latent_dim: 2,
-                encoder_widths: vec![8],
-                head_widths: vec![],
-                energy_widths: vec![16],
-                input_scale: 1.0,
-                base_std_dev: 0.6,
-                estimator: Estimator::Ade,
-                sampler: SamplerConfig {
-                    dynamics,
-                    num_components: 8,
-                    hyper_widths: vec![8],
-                    num_dynamics_steps: 5,
-                    step_size: 0.01,
-                    ..SamplerConfig::points()
-                },
-                ..EnergyBasedConfig::points()
-            };
-            let space = Space::points(3, HALF);
-            let process = EnergyBasedProcess::new(config, space, 3, &Device::default()).unwrap();
+            let process =
+                untrained(SamplerConfig { dynamics, step_size: 0.01, ..SamplerConfig::points() });
             let theta = [0.5, -0.5];
             let mlp = process.element_network().unwrap();
             let stream = Stream::new(5, "bounds");
