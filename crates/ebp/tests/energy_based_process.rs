@@ -181,6 +181,31 @@ fn adversarial_training_learns_too() {
     assert_eq!(process.name(), "ebp-ade");
 }
 
+/// While the effective share of draws is too small the sampler learns alone; in the first steps, and where
+/// any share is enough, the model learns too.
+#[test]
+fn the_energy_waits_for_its_sampler() {
+    let parameters = |process: &EnergyBasedProcess, part: &str| {
+        let state = process.state().unwrap();
+        let own = state.into_iter().filter(|(name, _)| name.starts_with(part));
+        own.collect::<Vec<_>>()
+    };
+    for (wait_below, number, is_waiting) in [(1.0, 60, true), (1.0, 0, false), (0.0, 60, false)] {
+        let mut process = process(EnergyBasedConfig {
+            estimator: Estimator::Ade,
+            sampler: SamplerConfig { wait_below, ..small_sampler(Dynamics::None) },
+            ..EnergyBasedConfig::default()
+        });
+        let parts = ["parameters/model", "parameters/sampler"];
+        let before = parts.map(|part| parameters(&process, part));
+        assert!(before.iter().all(|part| !part.is_empty()));
+        train(&mut process, number..number + 1, 100);
+        let after = parts.map(|part| parameters(&process, part));
+        assert_eq!(before[0] == after[0], is_waiting, "{wait_below} at step {number}");
+        assert_ne!(before[1], after[1], "the sampler learns in every step");
+    }
+}
+
 #[test]
 fn an_interrupted_run_goes_on_bit_for_bit() {
     let base = EnergyBasedConfig {
@@ -207,10 +232,7 @@ fn an_interrupted_run_goes_on_bit_for_bit() {
         config.sampler = SamplerConfig { kind: SamplerKind::Flow, ..config.sampler.as_published() };
         config
     };
-    let mut waiting = ade(Dynamics::None);
-    waiting.sampler.wait_below = 1.0;
     let configs = [
-        waiting,
         flow(Dynamics::None),
         flow(Dynamics::Langevin),
         EnergyBasedConfig { mode: TrainingMode::FullSet, ..base.clone() },
