@@ -24,6 +24,9 @@ pub(crate) struct Alphabet {
 }
 
 impl Alphabet {
+    /// 8-bit pixels on [−1, 1].
+    pub(crate) const PIXELS: Self = Self { levels: 256, low: -1.0, high: 1.0 };
+
     pub(crate) fn new(config: &EnergyBasedConfig, space: &Space) -> Self {
         Self { levels: config.levels, low: space.low, high: space.high }
     }
@@ -49,6 +52,22 @@ impl Alphabet {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
         let symbol = ((value - low) / (high - low) * self.levels as f64) as u32;
         Ok(symbol.min(u32::try_from(self.levels - 1).unwrap_or(u32::MAX)))
+    }
+
+    /// The number at a share, below 1, of a symbol's cell. Rounding to f32 never leaves the cell.
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    pub(crate) fn spread(self, symbol: u32, share: f32) -> f32 {
+        let (low, high) = (f64::from(self.low), f64::from(self.high));
+        let at = |cells: f64| low + (high - low) * cells / self.levels as f64;
+        let (start, end) = (at(f64::from(symbol)), at(f64::from(symbol) + 1.0));
+        let mut value = at(f64::from(symbol) + f64::from(share)) as f32;
+        if f64::from(value) < start {
+            value = value.next_up();
+        }
+        while f64::from(value) >= end {
+            value = value.next_down();
+        }
+        value
     }
 
     /// The middles of all cells on [−1, 1].

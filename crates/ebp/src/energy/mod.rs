@@ -17,7 +17,7 @@ pub(crate) use self::attention::{CrossAttention, Looks};
 pub(crate) use self::canvas::Canvas;
 pub(crate) use self::element::{ElementEnergy, base_measure, element_rows};
 pub(crate) use self::features::{known_places, push_features};
-pub(crate) use self::levels::{LevelsEnergy, SymbolRows};
+pub(crate) use self::levels::{Alphabet, LevelsEnergy, SymbolRows};
 pub(crate) use self::surroundings::{Observed, Surroundings};
 
 /// How potentials are computed.

@@ -4,6 +4,7 @@ use super::Task;
 use crate::batch::{SetBatch, TaskBatch};
 use crate::data::Grid;
 use crate::data::image::Images;
+use crate::energy::Alphabet;
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -42,27 +43,22 @@ pub fn cut_picture(
     let (pixels, channels) = (images.image(index), images.channels);
     let mut within = vec![0.0; pixels.len()];
     stream.fill_uniform(0, 0, &mut within);
-    let part = |is_known: bool| -> Result<SetBatch> {
-        let (mut locations, mut values) = (Vec::new(), Vec::new());
-        for place in (0..grid.num_places()).filter(|&place| mask[place] == is_known) {
-            #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-            locations.extend(grid.location(place).map(|t| t as f32));
-            let numbers = place * channels..(place + 1) * channels;
-            values.extend(numbers.map(|number| spread(pixels[number], within[number])));
-        }
-        let mut part = SetBatch::new(2, channels);
-        part.push(&locations, &values)?;
-        Ok(part)
-    };
+    let part =
+        |is_known: bool| -> Result<SetBatch> {
+            let (mut locations, mut values) = (Vec::new(), Vec::new());
+            for place in (0..grid.num_places()).filter(|&place| mask[place] == is_known) {
+                #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+                locations.extend(grid.location(place).map(|t| t as f32));
+                let numbers = place * channels..(place + 1) * channels;
+                values.extend(numbers.map(|number| {
+                    Alphabet::PIXELS.spread(u32::from(pixels[number]), within[number])
+                }));
+            }
+            let mut part = SetBatch::new(2, channels);
+            part.push(&locations, &values)?;
+            Ok(part)
+        };
     Ok(TaskBatch { context: part(true)?, target: part(false)? })
-}
-
-/// A level as a number of its cell, at a share of it. Rounding to f32 never leaves the cell.
-#[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-fn spread(level: u8, share: f32) -> f32 {
-    let end = (f32::from(level) + 1.0) / 128.0 - 1.0;
-    let value = (f64::from(level) + f64::from(share)) / 128.0 - 1.0;
-    (value as f32).min(end.next_down())
 }
 
 /// The same in f64, as single predictions are asked for.
@@ -100,9 +96,10 @@ mod tests {
     /// The largest share below 1 of a high level rounds to the end of its cell, which is not in it.
     #[test]
     fn no_share_of_a_cell_rounds_into_the_next() {
-        for level in 0..=255 {
+        for level in 0..=255_u32 {
             for share in [0.0, 0.5, 1.0_f32.next_down()] {
-                let found = ((f64::from(spread(level, share)) + 1.0) * 128.0).floor();
+                let found =
+                    ((f64::from(Alphabet::PIXELS.spread(level, share)) + 1.0) * 128.0).floor();
                 assert!((found - f64::from(level)).abs() < 1e-9, "{level} {share}: {found}");
             }
         }
