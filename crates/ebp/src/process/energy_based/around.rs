@@ -18,7 +18,7 @@ use crate::rng::Stream;
 /// Proposals that are looked at together, between two looks at the error.
 const PER_ROUND: usize = 4096;
 /// The standard error of log Z that is good enough.
-const TARGET_ERROR: f64 = 0.01;
+pub(super) const TARGET_ERROR: f64 = 0.01;
 /// Particles that join the set's points.
 const NUM_PARTICLES: usize = 1024;
 
@@ -47,6 +47,13 @@ impl EnergyBasedProcess {
             }
         }
         Ok(found)
+    }
+
+    /// Values of the energy that choose cells.
+    pub(super) fn coarse_cells(&self) -> usize {
+        let cells = DrawSettings::default().cells_per_axis;
+        let (dim, half) = (self.space.value_dim, self.space.high);
+        if dim > GRID_DIMENSIONS { 0 } else { CoarseGrid { dim, half, cells }.num_cells() }
     }
 
     /// What draws `count` places with log r, again and again.

@@ -21,6 +21,7 @@ mod denoise;
 mod fill;
 mod grid;
 mod hypotheses;
+mod laplace;
 mod learn;
 mod levels;
 mod mala;
@@ -49,7 +50,8 @@ pub use self::levels::{LevelsPredictive, Rendered, Rendering};
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::{EnergyBasedPredictive, PredictionRule};
 pub use self::sampled::PartitionBounds;
-pub use self::score::SetScore;
+use self::around::TARGET_ERROR;
+pub use self::score::{ScoreSettings, SetScore};
 pub use self::whole::PointsPredictive;
 
 /// An energy-based process.
