@@ -21,8 +21,11 @@ use crate::{Result, SetOffsets};
 
 /// ½ log 2π.
 const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
-/// Places that follow exp u, by which E and Cov are taken.
-const FOLLOWING: usize = 1024;
+/// Places, weighted by exp(u)/r, by which E and Cov are taken on the way up: r has mass where the set
+/// is, whatever θ says, so that nothing is gained by a spike there.
+const LOOKED_AT: usize = 2048;
+/// Places that compare Z of draws with Z at the mode.
+const COMPARING: usize = 2048;
 /// Looks at ℓ and its gradient on the way up, at most.
 const MOST_LOOKS: usize = 8;
 /// A step that promises fewer nats is not taken.
@@ -93,11 +96,21 @@ impl EnergyBasedProcess {
     ) -> Result<Laplace> {
         let dim = self.space.value_dim;
         let mut num_evaluations = 0;
-        let following = resample(around, dim, FOLLOWING, stream.child(0));
-        let at_mean = self.log_potentials(&following, mean)?;
-        let looked = 3 * (question.set.len() / dim + FOLLOWING);
+        let apart = around.log_weights.len().div_ceil(LOOKED_AT);
+        let chosen = (0..around.log_weights.len()).step_by(apart);
+        let places: Vec<f32> = chosen
+            .clone()
+            .flat_map(|place| &around.values[place * dim..(place + 1) * dim])
+            .copied()
+            .collect();
+        let at_mean = self.log_potentials(&places, mean)?;
+        let log_r: Vec<f64> = chosen
+            .zip(&at_mean)
+            .map(|(place, u)| f64::from(*u) - around.log_weights[place])
+            .collect();
+        let looked = 3 * (question.set.len() / dim + log_r.len());
         let mut theta = mean.to_vec();
-        let mut best = self.look(question, &following, &at_mean, &theta)?;
+        let mut best = self.look(question, &places, &log_r, &theta)?;
         num_evaluations += looked;
         let mut share = 1.0;
         for _ in 1..MOST_LOOKS {
@@ -107,7 +120,7 @@ impl EnergyBasedProcess {
                 break;
             }
             let next = moved(&theta, &step, share);
-            let look = self.look(question, &following, &at_mean, &next)?;
+            let look = self.look(question, &places, &log_r, &next)?;
             num_evaluations += looked;
             if look.value > best.value {
                 (theta, best, share) = (next, look, 1.0);
@@ -122,9 +135,9 @@ impl EnergyBasedProcess {
             let count = question.num_proposals;
             at_anchor =
                 self.around(question.mlp, question.set, &theta, count, stream.child(1))?;
-            num_evaluations += at_anchor.log_weights.len() + self.coarse_cells();
+            num_evaluations += at_anchor.log_weights.len() + self.particle_evaluations();
         }
-        num_evaluations += 3 * at_anchor.log_weights.len() + looked;
+        num_evaluations += 3 * (at_anchor.log_weights.len() + COMPARING) + looked;
         self.expanded(question, theta, &at_anchor, num_evaluations, stream.child(2))
     }
 
@@ -145,13 +158,13 @@ impl EnergyBasedProcess {
             around.log_weights.iter().map(|w| (w - total).exp()).collect()
         };
         let (_, mean_slope) = self.sum_of_slopes(question.mlp, &around.values, &shares, &anchor)?;
-        let places = resample(around, dim, FOLLOWING, stream);
+        let places = resample(around, dim, COMPARING, stream);
         let (potentials, mut slopes) = self.slopes(question.mlp, &places, &anchor)?;
         for row in slopes.chunks_exact_mut(k) {
             row.iter_mut().zip(&mean_slope).for_each(|(slope, mean)| *slope -= mean);
         }
         let (prior_slope, prior_precision) = question.law.slope(&anchor, &question.widths())?;
-        let information = information(&slopes, &vec![1.0 / FOLLOWING as f64; FOLLOWING], k);
+        let information = information(&slopes, &vec![1.0 / COMPARING as f64; COMPARING], k);
         let precision = precision(&information, n, &prior_precision)?;
         let ones = vec![1.0; question.set.len() / dim];
         let (of_points, point_slope) =
@@ -187,23 +200,21 @@ impl EnergyBasedProcess {
         })
     }
 
-    /// ℓ, but for constants, with E over places that follow exp u(·; μ), reweighted.
+    /// ℓ, but for constants, with E over places by their weights exp(u)/r.
     fn look(
         &self,
         question: &Question<'_>,
-        following: &[f32],
-        at_mean: &[f32],
+        places: &[f32],
+        log_r: &[f64],
         theta: &[f32],
     ) -> Result<Look> {
         let k = theta.len();
         let dim = self.space.value_dim;
         let n = (question.set.len() / dim) as f64;
-        let (potentials, mut slopes) = self.slopes(question.mlp, following, theta)?;
-        let logs: Vec<f64> = potentials
-            .iter()
-            .zip(at_mean)
-            .map(|(u, at_mean)| f64::from(*u) - f64::from(*at_mean))
-            .collect();
+        let (potentials, mut slopes) = self.slopes(question.mlp, places, theta)?;
+        // A place outside of the domain has r = ∞ and no weight.
+        let logs: Vec<f64> =
+            potentials.iter().zip(log_r).map(|(u, log_r)| f64::from(*u) - log_r).collect();
         let total = crate::linalg::log_sum_exp(&logs);
         let shares: Vec<f64> = logs.iter().map(|log| (log - total).exp()).collect();
         let mut mean = vec![0.0; k];
@@ -281,19 +292,16 @@ impl Laplace {
         self.excess * (2.0 / self.decided.max(1.0)).sqrt()
     }
 
-    /// Draws `[count, k]` with log q of each.
-    pub(super) fn draw(&self, count: usize, stream: Stream) -> (Vec<f32>, Vec<f64>) {
+    /// θ = c + L⁻ᵀ ξ of every row of noise `[count, k]`, with log q of each.
+    pub(super) fn place(&self, noise: &[f64]) -> (Vec<f32>, Vec<f64>) {
         let k = self.centre.len();
-        let mut noise = vec![0.0; count * k];
-        stream.fill_normal(0, 0, &mut noise);
-        let wide: Vec<f64> = noise.iter().map(|&xi| f64::from(xi)).collect();
         let half = 0.5 * self.precision.log_determinant() - k as f64 * LOG_ROOT_TAU;
-        let logs = wide
+        let logs = noise
             .chunks_exact(k)
             .map(|xi| half - 0.5 * xi.iter().map(|xi| xi * xi).sum::<f64>())
             .collect();
-        let mut columns = Matrix::zeros(k, count);
-        columns.entries_mut().copy_from_slice(&wide);
+        let mut columns = Matrix::zeros(k, noise.len() / k);
+        columns.entries_mut().copy_from_slice(noise);
         self.precision.solve_upper(&mut columns);
         let entries = columns.entries().chunks_exact(k);
         #[expect(clippy::cast_possible_truncation, reason = "codes are single precision")]

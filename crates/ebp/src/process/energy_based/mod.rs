@@ -32,6 +32,7 @@ mod sampled;
 mod score;
 mod step_points;
 mod tempered;
+mod walk;
 mod whole;
 
 use crate::Result;
@@ -50,7 +51,6 @@ pub use self::levels::{LevelsPredictive, Rendered, Rendering};
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::{EnergyBasedPredictive, PredictionRule};
 pub use self::sampled::PartitionBounds;
-use self::around::TARGET_ERROR;
 pub use self::score::{ScoreSettings, SetScore};
 pub use self::whole::PointsPredictive;
 

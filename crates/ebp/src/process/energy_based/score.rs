@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Z by importance sampling (`around.rs`), with as many proposals as its error asks for. θ is drawn
-//! from a Gaussian around the mode of p(θ | x) (`laplace.rs`), with more draws until the tail of their
-//! weights is light enough for the mean to be believed (`pareto.rs`) or there may be no more. Z of all
+//! from a Gaussian around the mode of p(θ | x) (`laplace.rs`) and walks from there to p(θ | x) itself in
+//! stages whose weights are light enough for their means to be believed (`walk.rs`, `pareto.rs`), as
+//! long as there may be more draws. Z of all
 //! draws is compared with that at the mode on the same places: an error of its own for each draw would
 //! be multiplied by n, and the mean over draws would take the luckiest one. The stated error contains
 //! that of the weights of θ, of Z, and of its ratios. A point on its own is judged at θ = μ of its set.
@@ -14,12 +15,12 @@
 
 use rayon::prelude::*;
 
-use super::grid::{effective, resample};
+use super::around::TARGET_ERROR;
+use super::grid::resample;
 use super::laplace::{Laplace, Question};
 use super::{EnergyBasedProcess, PartitionBounds};
 use crate::latent::{Prior, StandardPrior};
 use crate::point::{CandidateValues, PointBatch, PointMlp};
-use crate::process::pareto::{HOLDS, pareto_shape};
 use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
@@ -27,10 +28,10 @@ use crate::{Result, SetOffsets};
 /// How θ is integrated out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreSettings {
-    /// Draws of θ per set at first; 0: the Gaussian around the mode is taken for the law itself
-    /// (Laplace's approximation).
+    /// Draws of θ per set that go together; 0: the Gaussian around the mode is taken for the law
+    /// itself (Laplace's approximation).
     pub num_draws: usize,
-    /// Draws are doubled up to this many until the result holds.
+    /// Draws that may be looked at in all, with those of every stage on the way.
     pub most_draws: usize,
     /// Proposals for a normaliser, at most.
     pub num_proposals: usize,
@@ -38,7 +39,7 @@ pub struct ScoreSettings {
 
 impl Default for ScoreSettings {
     fn default() -> Self {
-        Self { num_draws: 32, most_draws: 128, num_proposals: 32_768 }
+        Self { num_draws: 32, most_draws: 2048, num_proposals: 32_768 }
     }
 }
 
@@ -62,11 +63,11 @@ pub struct SetScore {
     pub log_likelihood: LogDensity,
     /// The same of the points inside alone.
     pub inside: LogDensity,
-    /// Draws of θ; 0 for Laplace's approximation.
+    /// Draws of θ that were looked at; 0 for Laplace's approximation.
     pub num_draws: usize,
-    /// Those that count, (Σw)²/Σw².
+    /// Those of one stage that count, (Σw)²/Σw², where they are fewest.
     pub effective_draws: f64,
-    /// Pareto k̂ of their weights, where it can be told: see [`pareto_shape`].
+    /// Pareto k̂ of the weights, the largest of all stages, where it can be told.
     pub pareto_k: Option<f64>,
     /// Whether the stated error can be believed: k̂ is below 0.7, and the error that draws of θ leave
     /// is at most what the normaliser may be off.
@@ -132,7 +133,7 @@ impl EnergyBasedProcess {
         let log_densities = points
             .map(|(u, x)| if is_inside(x) { u - log_z } else { f32::NEG_INFINITY })
             .collect();
-        let own = around.log_weights.len() + self.coarse_cells() + at_mean.len();
+        let own = around.log_weights.len() + self.particle_evaluations() + at_mean.len();
         let question =
             Question { mlp, set: &inside, log_std_dev, law, num_proposals: settings.num_proposals };
         let mut integral = if inside.is_empty() {
@@ -161,7 +162,7 @@ impl EnergyBasedProcess {
         })
     }
 
-    /// log ∫ exp ℓ by draws of θ from the Gaussian, more and more of them.
+    /// log ∫ exp ℓ(θ) dθ.
     fn integrate(
         &self,
         question: &Question<'_>,
@@ -180,67 +181,22 @@ impl EnergyBasedProcess {
                 ..Integral::nothing()
             });
         }
-        let (mut terms, mut errors) = (Vec::new(), Vec::new());
-        let mut wanted = settings.num_draws;
-        for round in 0..u64::from(u32::MAX) {
-            let count = wanted - terms.len();
-            let (more, more_errors) = self.weigh_draws(question, laplace, count, stream.child(round))?;
-            terms.extend(more);
-            errors.extend(more_errors);
-            let mut value = LogDensity::of_mean(&terms);
-            let of_draws = value.std_error;
-            // Of the ratios those of the draws that count.
-            let shares = terms.iter().map(|term| (term - value.value).exp());
-            let of_ratios: f64 = shares.zip(&errors).map(|(share, error)| share * error).sum();
-            let of_ratios = n * of_ratios / terms.len() as f64;
-            let pareto_k = pareto_shape(&terms);
-            let holds = pareto_k.is_some_and(|k| k < HOLDS) && of_draws <= n * super::TARGET_ERROR;
-            if holds || terms.len() >= settings.most_draws {
-                let per_draw = (question.set.len() + laplace.places.len()) / self.space.value_dim;
-                value.value -= laplace.excess;
-                value.std_error = of_draws.hypot(of_ratios).hypot(shared);
-                return Ok(Integral {
-                    value,
-                    num_draws: terms.len(),
-                    effective_draws: effective(&terms),
-                    pareto_k,
-                    holds,
-                    num_evaluations: laplace.num_evaluations + terms.len() * per_draw,
-                });
-            }
-            wanted = (2 * terms.len()).min(settings.most_draws);
-        }
-        Ok(Integral::nothing())
-    }
-
-    /// log of the integrand over the proposal's density for fresh draws, and errors of their ratios of Z.
-    fn weigh_draws(
-        &self,
-        question: &Question<'_>,
-        laplace: &Laplace,
-        count: usize,
-        stream: Stream,
-    ) -> Result<(Vec<f64>, Vec<f64>)> {
-        let k = self.config.latent_dim;
-        let n = question.set.len() / self.space.value_dim;
-        let (theta, log_q) = laplace.draw(count, stream);
-        let laws = question.law.log_density(&theta)?;
-        let of_points = self.candidate_potentials(question.mlp, question.set, &theta)?;
-        let of_places = self.candidate_potentials(question.mlp, &laplace.places, &theta)?;
-        let num_places = laplace.potentials.len();
-        let term = |draw: usize| {
-            let places = &of_places[draw * num_places..][..num_places];
-            let ratio = laplace.ratio(&theta[draw * k..][..k], places);
-            // In f64: a sum of thousands of f32 loses digits.
-            let sum: f64 = of_points[draw * n..][..n].iter().map(|&u| f64::from(u)).sum();
-            let log_z = laplace.log_partition.value + ratio.value;
-            (sum - n as f64 * log_z + laws[draw] - log_q[draw], ratio.std_error)
-        };
-        Ok((0..count).map(term).unzip())
+        let per_draw = (question.set.len() + laplace.places.len()) / self.space.value_dim;
+        let mut walk = self.walk(question, laplace, settings, stream)?;
+        walk.value.value -= laplace.excess;
+        walk.value.std_error = walk.value.std_error.hypot(n * walk.of_ratios).hypot(shared);
+        Ok(Integral {
+            value: walk.value,
+            num_draws: walk.num_draws,
+            effective_draws: walk.effective_draws,
+            pareto_k: walk.pareto_k,
+            holds: walk.holds && walk.of_draws <= n * TARGET_ERROR,
+            num_evaluations: laplace.num_evaluations + walk.num_draws * per_draw,
+        })
     }
 
     /// u of the same points `[n, d]` at every θ, `[θ, n]`.
-    fn candidate_potentials(
+    pub(super) fn candidate_potentials(
         &self,
         mlp: &PointMlp,
         points: &[f32],
