@@ -7,7 +7,7 @@ use ebp::batch::{SetBatch, TaskBatch};
 use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
 use ebp::nn::Step;
-use ebp::process::{DenoiseSettings, DrawSettings, EnergyBasedProcess, PointMethod};
+use ebp::process::{DenoiseSettings, DrawSettings, EnergyBasedProcess, PointMethod, ScoreSettings};
 use ebp::recipe::{EnergyBasedConfig, Space};
 use ebp::rng::Stream;
 use ebp::tape::Device;
@@ -134,7 +134,9 @@ fn the_log_likelihood_of_a_plain_energy_is_known() {
         for x in &mut set {
             *x = 2.0 * *x - 1.0;
         }
-        let score = process.score(&[&set], 400, 32_768, Stream::new(3, "score")).unwrap().remove(0);
+        let settings = ScoreSettings { num_draws: 400, most_draws: 400, ..ScoreSettings::default() };
+        let score = process.score(&[&set], &settings, Stream::new(3, "score")).unwrap().remove(0);
+        assert!(score.holds && score.pareto_k.is_some_and(|k| k < 0.7), "{dim}: {:?}", score.pareto_k);
         let of_base: f64 = set.iter().map(|&x| base(f64::from(x))).sum();
         let exact = of_base - 40.0 * dim as f64 * quadrature(base)[0];
         let found = score.log_likelihood;
@@ -320,7 +322,8 @@ fn points_with_further_coordinates_train_evaluate_and_draw() {
             process.draw_points(&codes.mean, 300, &draw, Stream::new(1, "draw")).unwrap();
         assert_eq!(points.len(), 2 * 300 * dim);
         assert!(points.iter().all(|x| x.abs() <= HALF) && report.effective_proposals > 100.0);
-        let score = process.score(&[&sets[0]], 2, 8192, Stream::new(1, "s")).unwrap().remove(0);
+        let settings = ScoreSettings { num_draws: 2, most_draws: 2, num_proposals: 8192 };
+        let score = process.score(&[&sets[0]], &settings, Stream::new(1, "s")).unwrap().remove(0);
         assert!(score.log_likelihood.value.is_finite() && score.log_partition.std_error < 0.5);
         let settings = DenoiseSettings { num_steps: 2, ..DenoiseSettings::default() };
         let moved = process.denoise(&sets[0], None, None, &settings).unwrap();

@@ -6,7 +6,7 @@ use clap::Args;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::experiment::table;
 use ebp::model::{Model, PriorKind, ScoreOptions, read_cloud_inputs};
-use ebp::process::LogDensity;
+use ebp::process::{LogDensity, ScoreSettings};
 use ebp::rng::Stream;
 use serde::Serialize;
 
@@ -16,15 +16,21 @@ use crate::{device, output, progress};
 
 const HELP: &str = "\
 `energy` is the mean of −u over the points of a set, without the normaliser: low is likely. `log p`
-is the log-likelihood per point in the units of the data, with θ integrated out by importance
-sampling from the posterior and the normaliser by importance sampling on a grid; its standard error
-contains both. The law of θ is that of `ebp sample`. `KL` is that of the posterior and N(0, I).
-`worst` is the smallest log density of a point at the set's own θ and the number of that point.
+is the log-likelihood per point in the units of the data. θ is integrated out by draws that walk from a
+Gaussian around the mode of p(θ | set) to p(θ | set) itself, the normaliser by importance sampling
+around the set's points and the model's. The standard error contains both, and can be believed where
+`holds` says yes: Pareto k̂ of the weights is below 0.7, and the error that draws of θ leave is at most
+what the normaliser may be off. `--draws 0` takes the Gaussian for the law itself (Laplace), in a
+fraction of the time and without that check. The law of θ is that of `ebp sample`. Points outside of the
+domain of the model are impossible: log p is −∞, `outside` counts them, and JSON has the log-likelihood
+of the others. `KL` is that of the posterior and N(0, I). `worst` is the smallest log density of a point
+at the encoder's θ and the number of that point.
 
 Examples:
   ebp score runs/shapes chair.ply lamp.ply
   ebp score runs/shapes scans/ --points points.npy --json
-  ebp score runs/shapes scans/ --prior standard";
+  ebp score runs/shapes scans/ --prior standard
+  ebp score runs/shapes scans/ --draws 0";
 
 /// Arguments of `ebp score`.
 #[derive(Debug, Args)]
@@ -46,11 +52,15 @@ pub(crate) struct ScoreArguments {
     #[arg(long, default_value = "kernel", value_parser = choice(PRIORS))]
     prior: PriorKind,
 
-    /// Draws of θ per set
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::args::at_least_one)]
+    /// Draws of θ that walk together; 0 for Laplace's approximation
+    #[arg(long, value_name = "N", default_value_t = 32)]
     draws: usize,
 
-    /// Proposals for each normaliser
+    /// Draws of θ per set in all, at most
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    most_draws: usize,
+
+    /// Proposals for each normaliser, at most
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = crate::args::at_least_one)]
     proposals: usize,
 
@@ -68,17 +78,28 @@ struct Row {
     name: String,
     points: usize,
     energy: f64,
-    /// Nats per point, in the units of the data.
-    log_likelihood: f64,
+    /// Nats per point, in the units of the data; none for −∞.
+    log_likelihood: Option<f64>,
+    /// Points outside of the domain.
+    outside: usize,
+    /// Nats per point of those inside.
+    log_likelihood_inside: f64,
     std_error: f64,
+    draws: usize,
     effective_draws: f64,
+    /// None where there are too few draws to tell, or all weights are equal.
+    pareto_k: Option<f64>,
+    holds: bool,
+    /// Values of the energy that were computed.
+    evaluations: usize,
     kl: f64,
     /// At θ = μ, by importance sampling.
     log_partition: f64,
     log_partition_error: f64,
     /// Bounds of the learned sampler, with their errors.
     log_partition_bounds: Option<[Bound; 2]>,
-    worst_log_density: f64,
+    /// None for −∞.
+    worst_log_density: Option<f64>,
     worst_point: usize,
 }
 
@@ -101,6 +122,7 @@ struct Report {
     estimator: &'static str,
     prior: &'static str,
     draws: usize,
+    most_draws: usize,
     proposals: usize,
     sets: Vec<Row>,
 }
@@ -115,7 +137,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         return output::print_json(&report);
     }
     let mut head =
-        vec!["set", "points", "energy", "log p / point", "draws", "KL", "worst", "point"];
+        vec!["set", "points", "outside", "energy", "log p / point", "draws", "k̂", "holds", "KL", "worst"];
+    head.push("point");
     if report.sets.iter().any(|row| row.log_partition_bounds.is_some()) {
         head.extend(["log Z", "at least", "at most"]);
     }
@@ -124,11 +147,17 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         let mut line = vec![
             row.name.clone(),
             row.points.to_string(),
+            row.outside.to_string(),
             format!("{:.3}", row.energy),
-            format!("{:.3} ± {:.3}", row.log_likelihood, row.std_error),
-            format!("{:.1} of {}", row.effective_draws, report.draws),
+            match row.log_likelihood {
+                Some(value) => format!("{value:.3} ± {:.3}", row.std_error),
+                None => "−∞".to_owned(),
+            },
+            row.draws.to_string(),
+            row.pareto_k.map_or("–".to_owned(), |k| format!("{k:.2}")),
+            if row.holds { "yes" } else { "no" }.to_owned(),
             format!("{:.1}", row.kl),
-            format!("{:.2}", row.worst_log_density),
+            row.worst_log_density.map_or("−∞".to_owned(), |worst| format!("{worst:.2}")),
             row.worst_point.to_string(),
         ];
         if let Some(bounds) = &row.log_partition_bounds {
@@ -137,7 +166,17 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         }
         lines.push(line);
     }
-    output::print(&format!("{}θ from {}\n", table(&lines), report.prior))
+    let not_held = report.sets.iter().filter(|row| !row.holds).count();
+    let mut end = format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
+    if report.draws == 0 {
+        end.push_str("Laplace's approximation: nothing says how far it is off\n");
+    } else if not_held > 0 {
+        let all = report.sets.len();
+        end.push_str(&format!(
+            "{not_held} of {all} errors cannot be believed: more `--draws` or `--most-draws` may help\n"
+        ));
+    }
+    output::print(&format!("{}{end}", table(&lines)))
 }
 
 fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
@@ -145,30 +184,40 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
     let clouds = read_cloud_inputs(&arguments.sets)?;
     let options = ScoreOptions {
         prior: arguments.prior,
-        num_draws: arguments.draws,
-        num_proposals: arguments.proposals,
+        settings: ScoreSettings {
+            num_draws: arguments.draws,
+            most_draws: arguments.most_draws,
+            num_proposals: arguments.proposals,
+        },
         stream: Stream::new(arguments.seed, "score"),
     };
     let bar = progress::bar(clouds.num_sets() as u64, arguments.common.quiet, TEMPLATE);
     let (mut rows, mut log_densities) = (Vec::new(), Vec::new());
     model.clouds()?.score(&clouds, &options, &mut |set, score| {
         let n = score.energies.len() as f64;
+        let num_inside = (score.energies.len() - score.outside).max(1) as f64;
         let points = score.log_densities.iter().enumerate();
         let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
         rows.push(Row {
             name: clouds.name(set),
             points: score.energies.len(),
             energy: score.mean_energy(),
-            log_likelihood: score.log_likelihood.value / n,
-            std_error: score.log_likelihood.std_error / n,
+            log_likelihood: Some(score.log_likelihood.value / n).filter(|value| value.is_finite()),
+            outside: score.outside,
+            log_likelihood_inside: score.inside.value / num_inside,
+            std_error: score.inside.std_error / num_inside,
+            draws: score.num_draws,
             effective_draws: score.effective_draws,
+            pareto_k: score.pareto_k.filter(|k| k.is_finite()),
+            holds: score.holds,
+            evaluations: score.num_evaluations,
             kl: score.kl,
             log_partition: score.log_partition.value,
             log_partition_error: score.log_partition.std_error,
             log_partition_bounds: score
                 .partition_bounds
                 .map(|bounds| [bounds.lower.into(), bounds.upper.into()]),
-            worst_log_density: worst.map_or(f64::NAN, |(_, &x)| f64::from(x)),
+            worst_log_density: worst.map(|(_, &x)| f64::from(x)).filter(|x| x.is_finite()),
             worst_point: worst.map_or(0, |(point, _)| point),
         });
         if arguments.points.is_some() {
@@ -186,6 +235,7 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
         estimator: model.name(),
         prior: arguments.prior.name(),
         draws: arguments.draws,
+        most_draws: arguments.most_draws,
         proposals: arguments.proposals,
         sets: rows,
     })

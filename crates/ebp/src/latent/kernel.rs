@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::gaussian::saved;
 use super::{Codes, LOG_ROOT_TAU, Prior, PriorState, check_rows};
-use crate::linalg::symmetric_eigen;
+use crate::linalg::{Matrix, log_sum_exp, symmetric_eigen};
 use crate::rng::Stream;
 use crate::tensor::Tensor;
 use crate::{Error, Result};
@@ -243,7 +243,7 @@ impl KernelPrior {
             logs.swap_remove(own);
         }
         let log_bandwidths: f64 = self.bandwidths.iter().map(|&h| f64::from(h).ln()).sum();
-        crate::linalg::log_sum_exp(&logs)
+        log_sum_exp(&logs)
             - (logs.len() as f64).ln()
             - log_bandwidths
             - u.len() as f64 * LOG_ROOT_TAU
@@ -343,6 +343,36 @@ impl Prior for KernelPrior {
         let volume = self.log_volume();
         let rows = white.par_chunks_exact(self.dim());
         Ok(rows.map(|u| self.log_white_density(u, None) - volume).collect())
+    }
+
+    /// The slope of the mixture, and the precision of one kernel: that of the mixture where one kernel
+    /// counts, and above it elsewhere by no more than the centres that count are apart.
+    fn slope(&self, theta: &[f32], _: &[f32]) -> Result<(Vec<f64>, Matrix)> {
+        check_rows("theta", theta.len(), self.dim())?;
+        let k = self.dim();
+        let u = self.whiten(theta);
+        let logs: Vec<f64> = self.log_kernels(&u).into_iter().map(f64::from).collect();
+        let total = log_sum_exp(&logs);
+        // −∂ log p/∂u_j = (u_j − a_j E u_ij)/h_j²
+        let mut centre = vec![0.0; k];
+        for (row, log) in self.centres.chunks_exact(k).zip(&logs) {
+            let weight = (log - total).exp();
+            row.iter().zip(&mut centre).for_each(|(c, sum)| *sum += weight * f64::from(*c));
+        }
+        let (mut slope, mut precision) = (vec![0.0; k], Matrix::zeros(k, k));
+        for (j, direction) in self.directions.chunks_exact(k).enumerate() {
+            let (h, s) = (f64::from(self.bandwidths[j]), f64::from(self.std_devs[j]));
+            let a = (1.0 - h * h).max(0.0).sqrt();
+            let along = -(f64::from(u[j]) - a * centre[j]) / (h * h * s);
+            let narrow = 1.0 / (h * h * s * s);
+            for (column, v) in direction.iter().enumerate() {
+                slope[column] += along * f64::from(*v);
+                let scaled = narrow * f64::from(*v);
+                let entries = precision.column_mut(column);
+                entries.iter_mut().zip(direction).for_each(|(p, w)| *p += scaled * f64::from(*w));
+            }
+        }
+        Ok((slope, precision))
     }
 
     fn state(&self) -> Result<PriorState> {

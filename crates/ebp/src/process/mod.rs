@@ -15,6 +15,7 @@ mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+mod pareto;
 mod picture;
 mod set_energy;
 mod special;
@@ -30,7 +31,8 @@ use crate::{IndexedSet, Result};
 pub use energy_based::{
     Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
     EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PartitionBounds, PointMethod,
-    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, SetScore,
+    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, ScoreSettings,
+    SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
@@ -38,6 +40,7 @@ pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
 pub use learner::{Learner, Preparation, Prepared, Preparer};
+pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
     GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,

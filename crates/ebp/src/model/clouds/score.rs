@@ -4,7 +4,7 @@
 
 use super::{CloudModel, PriorKind};
 use crate::data::CloudSource;
-use crate::process::SetScore;
+use crate::process::{ScoreSettings, SetScore};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -13,10 +13,8 @@ use crate::{Error, Result};
 pub struct ScoreOptions {
     /// The law of θ.
     pub prior: PriorKind,
-    /// Draws of θ per set.
-    pub num_draws: usize,
-    /// Proposals for each normaliser, at most.
-    pub num_proposals: usize,
+    /// How it is integrated out.
+    pub settings: ScoreSettings,
     /// All randomness.
     pub stream: Stream,
 }
@@ -25,8 +23,7 @@ impl Default for ScoreOptions {
     fn default() -> Self {
         Self {
             prior: PriorKind::Kernel,
-            num_draws: 8,
-            num_proposals: 32_768,
+            settings: ScoreSettings::default(),
             stream: Stream::new(0, "score"),
         }
     }
@@ -38,7 +35,7 @@ impl CloudModel {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] if the clouds do not fit or there are no draws; as
+    /// [`Error::InvalidValue`] if the clouds do not fit; as
     /// [`prior`](Self::prior).
     pub fn score(
         &self,
@@ -46,8 +43,8 @@ impl CloudModel {
         options: &ScoreOptions,
         take: &mut dyn FnMut(usize, SetScore),
     ) -> Result<()> {
-        let ScoreOptions { prior, num_draws, num_proposals, stream } = *options;
-        let prior = self.prior(prior).map_err(|error| {
+        let ScoreOptions { prior, settings, stream } = options;
+        let prior = self.prior(*prior).map_err(|error| {
             let message = format!("the law of θ needs the codes of the training sets: {error}");
             Error::refused(message).with_help("`--prior standard` needs none")
         })?;
@@ -56,9 +53,9 @@ impl CloudModel {
         // Densities of data are those of standardised points over scaleᵈ.
         let shift = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
         for number in 0..clouds.num_sets() {
-            let (counts, stream) = ((num_draws, num_proposals), stream.child(1 + number as u64));
+            let stream = stream.child(1 + number as u64);
             let (set, code) = (clouds.set(number), codes.of_set(number));
-            let mut score = self.process.score_set(&set, code, &*prior, counts, stream)?;
+            let mut score = self.process.score_set(&set, code, &*prior, settings, stream)?;
             #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
             score.log_densities.iter_mut().for_each(|density| *density -= shift as f32);
             score.log_partition.value += shift;
@@ -67,6 +64,8 @@ impl CloudModel {
                 bounds.upper.value += shift;
             }
             score.log_likelihood.value -= score.energies.len() as f64 * shift;
+            let num_inside = score.energies.len() - score.outside;
+            score.inside.value -= num_inside as f64 * shift;
             take(number, score);
         }
         Ok(())

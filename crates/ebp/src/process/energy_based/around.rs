@@ -1,13 +1,13 @@
 //! log Z at the code of a set, with as many proposals as its error asks for.
 //!
-//! Up to three dimensions they come from the cells of a grid that the energy itself chooses
-//! (`points.rs`), which sees all of the domain: the set may lie where the model puts little mass.
-//! Beyond, they come from cells around the set's own points and around particles that follow exp u
-//! (`tempered.rs`), for the same reason. Either way Ẑ = mean exp(u)/r has the expectation Z.
+//! They come from cells around the set's own points and around particles that follow exp u: the set may
+//! lie where the model puts little mass, and a θ that climbs towards it puts mass exactly there, between
+//! the places of any grid. Up to three dimensions particles are resampled from the cells of a grid
+//! (`points.rs`), beyond they walk (`tempered.rs`). Either way Ẑ = mean exp(u)/r has the expectation Z.
 
 use super::EnergyBasedProcess;
-use super::grid::{CoarseGrid, Proposed, Weighted};
-use super::points::{DrawSettings, GRID_DIMENSIONS};
+use super::grid::{CoarseGrid, Proposed, Weighted, resample};
+use super::points::GRID_DIMENSIONS;
 use super::step_points::num_uniform;
 use crate::Result;
 use crate::partition::{GridMixture, Proposals, Workspace};
@@ -18,7 +18,9 @@ use crate::rng::Stream;
 /// Proposals that are looked at together, between two looks at the error.
 const PER_ROUND: usize = 4096;
 /// The standard error of log Z that is good enough.
-const TARGET_ERROR: f64 = 0.01;
+pub(super) const TARGET_ERROR: f64 = 0.01;
+/// Cells per axis that particles are found by, up to three dimensions.
+const CELLS: usize = 16;
 /// Particles that join the set's points.
 const NUM_PARTICLES: usize = 1024;
 
@@ -49,6 +51,13 @@ impl EnergyBasedProcess {
         Ok(found)
     }
 
+    /// Values of the energy that find particles.
+    pub(super) fn particle_evaluations(&self) -> usize {
+        let (dim, half) = (self.space.value_dim, self.space.high);
+        let grid = CoarseGrid { dim, half, cells: CELLS };
+        if dim > GRID_DIMENSIONS { 0 } else { grid.num_cells() + PER_ROUND }
+    }
+
     /// What draws `count` places with log r, again and again.
     fn proposer(
         &self,
@@ -59,15 +68,15 @@ impl EnergyBasedProcess {
         stream: Stream,
     ) -> Result<Box<dyn Fn(Stream) -> Proposed + '_>> {
         let (dim, half) = (self.space.value_dim, self.space.high);
-        if dim <= GRID_DIMENSIONS {
-            let cells = DrawSettings::default().cells_per_axis;
-            let grid = CoarseGrid { dim, half, cells };
-            let u = self.coarse(mlp, theta, &grid, stream)?.remove(0);
-            return Ok(Box::new(move |stream| grid.propose(&u, count, stream)));
-        }
         let mut points = set.to_vec();
-        for particles in self.tempered(mlp, theta, NUM_PARTICLES, stream)? {
-            points.extend(particles.weighted(dim).values);
+        if dim <= GRID_DIMENSIONS {
+            for weighted in self.weighted(mlp, theta, CELLS, PER_ROUND, stream)? {
+                points.extend(resample(&weighted, dim, NUM_PARTICLES, stream.child(1)));
+            }
+        } else {
+            for particles in self.tempered(mlp, theta, NUM_PARTICLES, stream)? {
+                points.extend(particles.weighted(dim).values);
+            }
         }
         let config = &self.config;
         Ok(Box::new(move |stream| {

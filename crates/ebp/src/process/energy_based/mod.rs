@@ -21,6 +21,7 @@ mod denoise;
 mod fill;
 mod grid;
 mod hypotheses;
+mod laplace;
 mod learn;
 mod levels;
 mod mala;
@@ -31,6 +32,7 @@ mod sampled;
 mod score;
 mod step_points;
 mod tempered;
+mod walk;
 mod whole;
 
 use crate::Result;
@@ -49,7 +51,7 @@ pub use self::levels::{LevelsPredictive, Rendered, Rendering};
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::{EnergyBasedPredictive, PredictionRule};
 pub use self::sampled::PartitionBounds;
-pub use self::score::SetScore;
+pub use self::score::{ScoreSettings, SetScore};
 pub use self::whole::PointsPredictive;
 
 /// An energy-based process.

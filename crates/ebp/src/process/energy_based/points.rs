@@ -219,7 +219,7 @@ impl EnergyBasedProcess {
     }
 
     /// Steps 1 and 2: `count` places for every θ, with log exp(u)/r.
-    fn weighted(
+    pub(super) fn weighted(
         &self,
         mlp: &PointMlp,
         theta: &[f32],

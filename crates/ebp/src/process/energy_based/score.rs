@@ -4,30 +4,44 @@
 //! log p(x₁, …, xₙ) = log E_q(θ|x) [ ∏ᵢ p(xᵢ | θ) · p(θ)/q(θ | x) ],   p(x | θ) = exp u(x; θ)/Z(θ)
 //! ```
 //!
-//! Z(μ) by importance sampling (`around.rs`), with as many proposals as its error asks for; Z of every
-//! draw of θ by its ratio to Z(μ) on points that follow exp u(·; μ):
-//!
-//! ```text
-//! Z(θ)/Z(μ) = E_x∼p(·|μ) exp(u(x; θ) − u(x; μ))
-//! ```
-//!
-//! θ is near μ, so that a few thousand points are enough, and all draws share them and the error of
-//! Z(μ): an error of its own for each draw would be multiplied by n, and the mean over draws would take
-//! the luckiest one. The mean is closer with more draws, of which `effective_draws` count. All parts have
-//! standard errors. A point on its own is judged at θ = μ of its set.
+//! Z by importance sampling (`around.rs`), with as many proposals as its error asks for. θ is drawn
+//! from a Gaussian around the mode of p(θ | x) (`laplace.rs`) and walks from there to p(θ | x) itself in
+//! stages whose weights are light enough for their means to be believed (`walk.rs`, `pareto.rs`), as
+//! long as there may be more draws. Z of all
+//! draws is compared with that at the mode on the same places: an error of its own for each draw would
+//! be multiplied by n, and the mean over draws would take the luckiest one. The stated error contains
+//! that of the weights of θ, of Z, and of its ratios. A point on its own is judged at θ = μ of its set.
+//! Points outside of the domain are impossible.
 
 use rayon::prelude::*;
 
-use super::grid::{effective, resample};
+use super::around::TARGET_ERROR;
+use super::grid::resample;
+use super::laplace::{Laplace, Question};
 use super::{EnergyBasedProcess, PartitionBounds};
 use crate::latent::{Prior, StandardPrior};
 use crate::point::{CandidateValues, PointBatch, PointMlp};
 use crate::process::LogDensity;
 use crate::rng::Stream;
-use crate::{Error, Result, SetOffsets};
+use crate::{Result, SetOffsets};
 
-/// ½ log 2π.
-const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
+/// How θ is integrated out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScoreSettings {
+    /// Draws of θ per set that go together; 0: the Gaussian around the mode is taken for the law
+    /// itself (Laplace's approximation).
+    pub num_draws: usize,
+    /// Draws that may be looked at in all, with those of every stage on the way.
+    pub most_draws: usize,
+    /// Proposals for a normaliser, at most.
+    pub num_proposals: usize,
+}
+
+impl Default for ScoreSettings {
+    fn default() -> Self {
+        Self { num_draws: 32, most_draws: 2048, num_proposals: 32_768 }
+    }
+}
 
 /// What a model says about a set: a process in units of the standardised data, a model of clouds in
 /// those of the data.
@@ -43,11 +57,23 @@ pub struct SetScore {
     pub partition_bounds: Option<PartitionBounds>,
     /// KL(q(θ | set) ‖ N(0, I)) in nats.
     pub kl: f64,
-    /// log p(x₁, …, xₙ) with θ integrated out.
+    /// Points outside of the domain, which are impossible.
+    pub outside: usize,
+    /// log p(x₁, …, xₙ) with θ integrated out: −∞ if a point is outside.
     pub log_likelihood: LogDensity,
-    /// Draws of θ that count in it, (Σw)²/Σw²: where they are few, more draws would raise it, by more than
-    /// its error says.
+    /// The same of the points inside alone.
+    pub inside: LogDensity,
+    /// Draws of θ that were looked at; 0 for Laplace's approximation.
+    pub num_draws: usize,
+    /// Those of one stage that count, (Σw)²/Σw², where they are fewest.
     pub effective_draws: f64,
+    /// Pareto k̂ of the weights, the largest of all stages, where it can be told.
+    pub pareto_k: Option<f64>,
+    /// Whether the stated error can be believed: k̂ is below 0.7, and the error that draws of θ leave
+    /// is at most what the normaliser may be off.
+    pub holds: bool,
+    /// Values of the energy that were computed, a gradient counted as two.
+    pub num_evaluations: usize,
 }
 
 impl SetScore {
@@ -59,25 +85,22 @@ impl SetScore {
 }
 
 impl EnergyBasedProcess {
-    /// Scores sets of standardised points `[n, d]` of any sizes with θ ~ N(0, I), with `num_draws` draws
-    /// of θ each and at most `num_proposals` for log Z: fewer where its standard error is already 0.01.
+    /// Scores sets of standardised points `[n, d]` of any sizes with θ ~ N(0, I).
     ///
     /// # Errors
     ///
-    /// As [`encode`](Self::encode); [`Error::InvalidValue`] if there are no draws.
+    /// As [`encode`](Self::encode).
     pub fn score(
         &self,
         sets: &[&[f32]],
-        num_draws: usize,
-        num_proposals: usize,
+        settings: &ScoreSettings,
         stream: Stream,
     ) -> Result<Vec<SetScore>> {
         let codes = self.encode(&self.point_sets(sets)?)?;
         let prior = StandardPrior { dim: self.config.latent_dim };
-        let counts = (num_draws, num_proposals);
         let score = |(number, set): (usize, &&[f32])| {
             let stream = stream.child(1 + number as u64);
-            self.score_set(set, codes.of_set(number), &prior, counts, stream)
+            self.score_set(set, codes.of_set(number), &prior, settings, stream)
         };
         sets.iter().enumerate().map(score).collect()
     }
@@ -88,88 +111,92 @@ impl EnergyBasedProcess {
         set: &[f32],
         (mean, log_std_dev): (&[f32], &[f32]),
         law: &dyn Prior,
-        (num_draws, num_proposals): (usize, usize),
+        settings: &ScoreSettings,
         stream: Stream,
     ) -> Result<SetScore> {
-        if num_draws == 0 {
-            return Err(Error::invalid("num_draws", "at least 1", num_draws));
-        }
-        let k = self.config.latent_dim;
+        let dim = self.space.value_dim;
         let mlp = &self.element_network()?;
-        let n = (set.len() / self.space.value_dim) as f64;
-        let mut noise = vec![0.0; num_draws * k];
-        stream.child(0).fill_normal(0, 0, &mut noise);
-        let drawn = noise.chunks_exact(k).flat_map(|noise| {
-            let moved = noise.iter().zip(mean.iter().zip(log_std_dev));
-            moved.map(|(xi, (m, s))| m + s.exp() * xi)
-        });
-        // μ first, then the draws.
-        let theta: Vec<f32> = mean.iter().copied().chain(drawn).collect();
-        let around = self.around(mlp, set, mean, num_proposals, stream.child(1))?;
+        let domain = self.space.low..=self.space.high;
+        let is_inside = |x: &[f32]| x.iter().all(|x| domain.contains(x));
+        let inside: Vec<f32> =
+            set.chunks_exact(dim).filter(|x| is_inside(x)).flatten().copied().collect();
+        let outside = (set.len() - inside.len()) / dim;
+        let around = self.around(mlp, set, mean, settings.num_proposals, stream.child(1))?;
         let log_partition = LogDensity::of_mean(&around.log_weights);
-        // Points that follow exp u(·; μ).
-        let count = around.log_weights.len().min(RATIO_PLACES);
-        let following = resample(&around, self.space.value_dim, count, stream.child(2));
-        let ratios = self.partition_ratios(mlp, &following, &theta)?;
+        let count = around.log_weights.len().min(BOUND_PLACES);
+        let following = resample(&around, dim, count, stream.child(2));
         let partition_bounds = self.partition_bounds(mean, &following, stream.child(3))?;
-        let points = self.candidate_potentials(mlp, set, &theta)?;
-        let (at_mean, at_draws) = points.split_at(set.len() / self.space.value_dim);
-        let laws = law.log_density(&theta[k..])?;
-        let terms: Vec<f64> = (0..num_draws)
-            .map(|draw| {
-                // log q(θ) = Σ −½ξ² − log σ − ½ log 2π
-                let noise = noise[draw * k..].iter().zip(log_std_dev);
-                let q: f64 = noise
-                    .map(|(xi, s)| -0.5 * f64::from(xi * xi) - f64::from(*s) - LOG_ROOT_TAU)
-                    .sum();
-                // In f64: a sum of thousands of f32 loses digits.
-                let u = at_draws[draw * at_mean.len()..][..at_mean.len()].iter();
-                let sum: f64 = u.map(|&u| f64::from(u)).sum();
-                sum - n * (log_partition.value + ratios[draw].value) + laws[draw] - q
-            })
-            .collect();
-        let effective_draws = effective(&terms);
-        let mut log_likelihood = LogDensity::of_mean(&terms);
-        // n log Z is as uncertain as n times log Z, on top of what θ adds; of the ratios those of the
-        // draws that count.
-        let shares = terms.iter().map(|term| (term - log_likelihood.value).exp());
-        let of_ratios: f64 =
-            shares.zip(&ratios).map(|(share, ratio)| share * ratio.std_error).sum();
-        let of_partition = log_partition.std_error.hypot(of_ratios / num_draws as f64);
-        log_likelihood.std_error = log_likelihood.std_error.hypot(n * of_partition);
+        let at_mean = self.log_potentials(set, mean)?;
         #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
         let log_z = log_partition.value as f32;
+        let points = at_mean.iter().zip(set.chunks_exact(dim));
+        let log_densities = points
+            .map(|(u, x)| if is_inside(x) { u - log_z } else { f32::NEG_INFINITY })
+            .collect();
+        let own = around.log_weights.len() + self.particle_evaluations() + at_mean.len();
+        let question =
+            Question { mlp, set: &inside, log_std_dev, law, num_proposals: settings.num_proposals };
+        let mut integral = if inside.is_empty() {
+            Integral::nothing()
+        } else {
+            let laplace = self.laplace(&question, mean, &around, stream.child(4))?;
+            self.integrate(&question, &laplace, settings, stream.child(5))?
+        };
+        integral.num_evaluations += own;
+        let impossible = LogDensity { value: f64::NEG_INFINITY, std_error: 0.0 };
         let terms = mean.iter().zip(log_std_dev);
         Ok(SetScore {
             energies: at_mean.iter().map(|u| -u).collect(),
-            log_densities: at_mean.iter().map(|u| u - log_z).collect(),
+            log_densities,
             log_partition,
             partition_bounds,
             kl: terms.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum(),
-            log_likelihood,
-            effective_draws,
+            outside,
+            log_likelihood: if outside > 0 { impossible } else { integral.value },
+            inside: integral.value,
+            num_draws: integral.num_draws,
+            effective_draws: integral.effective_draws,
+            pareto_k: integral.pareto_k,
+            holds: integral.holds,
+            num_evaluations: integral.num_evaluations,
         })
     }
 
-    /// log Z(θ) − log Z(μ) of every θ but the first, which is μ.
-    fn partition_ratios(
+    /// log ∫ exp ℓ(θ) dθ.
+    fn integrate(
         &self,
-        mlp: &PointMlp,
-        following: &[f32],
-        theta: &[f32],
-    ) -> Result<Vec<LogDensity>> {
-        let count = following.len() / self.space.value_dim;
-        let u = self.candidate_potentials(mlp, following, theta)?;
-        let (at_mean, at_draws) = u.split_at(count);
-        let difference = |(a, b): (&f32, &f32)| f64::from(*a) - f64::from(*b);
-        let ratio = |u: &[f32]| -> LogDensity {
-            LogDensity::of_mean(&u.iter().zip(at_mean).map(difference).collect::<Vec<f64>>())
-        };
-        Ok(at_draws.chunks_exact(count).map(ratio).collect())
+        question: &Question<'_>,
+        laplace: &Laplace,
+        settings: &ScoreSettings,
+        stream: Stream,
+    ) -> Result<Integral> {
+        let n = (question.set.len() / self.space.value_dim) as f64;
+        // n log Z is as uncertain as n times log Z, whatever θ is; so is what its slope adds.
+        let shared = (n * laplace.log_partition.std_error).hypot(laplace.excess_error());
+        if settings.num_draws == 0 {
+            let value = laplace.log_likelihood - laplace.excess;
+            return Ok(Integral {
+                value: LogDensity { value, std_error: shared },
+                num_evaluations: laplace.num_evaluations,
+                ..Integral::nothing()
+            });
+        }
+        let per_draw = (question.set.len() + laplace.places.len()) / self.space.value_dim;
+        let mut walk = self.walk(question, laplace, settings, stream)?;
+        walk.value.value -= laplace.excess;
+        walk.value.std_error = walk.value.std_error.hypot(n * walk.of_ratios).hypot(shared);
+        Ok(Integral {
+            value: walk.value,
+            num_draws: walk.num_draws,
+            effective_draws: walk.effective_draws,
+            pareto_k: walk.pareto_k,
+            holds: walk.holds && walk.of_draws <= n * TARGET_ERROR,
+            num_evaluations: laplace.num_evaluations + walk.num_draws * per_draw,
+        })
     }
 
     /// u of the same points `[n, d]` at every θ, `[θ, n]`.
-    fn candidate_potentials(
+    pub(super) fn candidate_potentials(
         &self,
         mlp: &PointMlp,
         points: &[f32],
@@ -198,5 +225,25 @@ impl EnergyBasedProcess {
     }
 }
 
-/// Points that compare Z of the draws of θ with Z(μ).
-const RATIO_PLACES: usize = 2048;
+/// log ∫ p(x | θ) p(θ) dθ, and how well it is known.
+struct Integral {
+    value: LogDensity,
+    num_draws: usize,
+    effective_draws: f64,
+    pareto_k: Option<f64>,
+    holds: bool,
+    num_evaluations: usize,
+}
+
+impl Integral {
+    /// Of no points and without draws.
+    fn nothing() -> Self {
+        let value = LogDensity { value: 0.0, std_error: 0.0 };
+        let (num_draws, num_evaluations) = (0, 0);
+        let (effective_draws, pareto_k, holds) = (0.0, None, false);
+        Self { value, num_draws, effective_draws, pareto_k, holds, num_evaluations }
+    }
+}
+
+/// Points by which a learned sampler bounds log Z from above.
+const BOUND_PLACES: usize = 2048;
