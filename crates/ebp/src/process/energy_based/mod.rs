@@ -29,6 +29,7 @@ mod points;
 mod predict;
 mod sampled;
 mod score;
+mod simulate;
 mod step_points;
 mod tempered;
 mod whole;
