@@ -12,6 +12,7 @@ use ebp::point::{Activation, ContextAt};
 pub(crate) use self::choice::{Choice, choice, name_of};
 pub(crate) use self::common::{Common, PRIORS};
 pub(crate) use self::metric::{DistanceArguments, MetricsArguments, PaperClass};
+use crate::command::calibrate::CalibrateArguments;
 use crate::command::classify::ClassifyArguments;
 use crate::command::complete::CompleteArguments;
 use crate::command::data::DataArguments;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Train(TrainArguments),
     /// Ask a trained model for densities, quantiles, modes and samples
     Predict(PredictArguments),
+    /// Say whether a model's densities and intervals hold what they promise, and recalibrate them
+    Calibrate(CalibrateArguments),
     /// Draw new clouds from a trained model
     Sample(SampleArguments),
     /// Say how likely clouds and their points are

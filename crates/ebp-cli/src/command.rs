@@ -1,6 +1,7 @@
 //! One module per verb of the command line.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod classify;
 pub(crate) mod complete;
 pub(crate) mod data;
@@ -27,6 +28,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
+        Command::Calibrate(calibrate) => calibrate::run(&calibrate),
         Command::Sample(sample) => sample::run(&sample),
         Command::Score(score) => score::run(&score),
         Command::Denoise(denoise) => denoise::run(&denoise),

@@ -225,6 +225,11 @@ pub(crate) fn clock(length: u64, is_quiet: bool) -> ProgressBar {
     bar
 }
 
+/// A line on stderr that everybody should see.
+pub(crate) fn notice(line: &str) {
+    drop(writeln!(stderr(), "{line}"));
+}
+
 /// Seconds in the two largest units.
 pub(crate) fn duration(seconds: f64) -> String {
     // Counting days is beyond what an estimate is good for.

@@ -94,6 +94,9 @@ const RULES: &[Choice<PredictionRule>] = &[
 struct Report<'a> {
     model: &'a str,
     steps: u64,
+    /// T of densities exp(f/T)/Z_T, where one was kept with the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
     sets: &'a [Forecast],
 }
 
@@ -116,6 +119,12 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
                 arguments.at.display()
             )));
         }
+        if let Some(kept) = model.recalibration() {
+            let temperature = kept.temperature;
+            progress::notice(&format!(
+                "recalibrated: densities are exp(f/T)/Z with T = {temperature:.4}"
+            ));
+        }
         let clock = progress::clock(contexts.len() as u64, arguments.common.quiet);
         let mut forecasts = Vec::with_capacity(contexts.len());
         for (number, NamedSet { name, set }) in contexts.iter().enumerate() {
@@ -131,7 +140,9 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
         }
         clock.finish_and_clear();
         if arguments.common.json {
-            let report = Report { model: model.name(), steps: model.step(), sets: &forecasts };
+            let temperature = model.recalibration().map(|kept| kept.temperature);
+            let (steps, sets) = (model.step(), forecasts.as_slice());
+            let report = Report { model: model.name(), steps, temperature, sets };
             return output::print_json(&report);
         }
         let text = match arguments.show {

@@ -2,6 +2,7 @@
 
 mod clouds;
 mod curves;
+mod laws;
 mod pictures;
 
 use std::fmt::Display;
@@ -16,6 +17,7 @@ use self::clouds::{
     Table2Arguments,
 };
 use self::curves::Figure1Arguments;
+use self::laws::{ConsistencyArguments, SbcArguments};
 use self::pictures::CompletionArguments;
 use crate::args::Common;
 use crate::failure::Failure;
@@ -53,6 +55,10 @@ enum Experiment {
     Mnist(CompletionArguments),
     /// Image completion on CelebA at 32 x 32, beside neural processes
     Celeba(CompletionArguments),
+    /// How far processes are from having one law of sets, in nats
+    Consistency(ConsistencyArguments),
+    /// Simulation-based calibration of posteriors in closed form
+    Sbc(SbcArguments),
 }
 
 /// Runs the experiment that was named.
@@ -67,6 +73,8 @@ pub(crate) fn run(arguments: &ReproduceArguments) -> Result<(), Failure> {
         Experiment::Ablation(arguments) => arguments.run(),
         Experiment::Completion(arguments) => arguments.run("digits", "completion"),
         Experiment::Mnist(arguments) => arguments.run("mnist", "mnist"),
+        Experiment::Consistency(arguments) => arguments.run(),
+        Experiment::Sbc(arguments) => arguments.run(),
         Experiment::Celeba(arguments) => arguments.run("celeba", "celeba"),
     }
 }

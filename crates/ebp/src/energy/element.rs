@@ -105,6 +105,17 @@ impl ElementEnergy {
         PointMlp::new((*self.shape).clone(), tape.download(flat)?)
     }
 
+    /// The same with f divided by a further temperature.
+    pub(crate) fn network_at(&self, set: &ParameterSet, temperature: f64) -> Result<PointMlp> {
+        let network = self.network(set)?;
+        let layers = self.shape.layers();
+        let start = layers[layers.len() - 1].weight.start;
+        let mut flat = network.parameters().to_vec();
+        #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+        flat[start..].iter_mut().for_each(|w| *w = (f64::from(*w) / temperature) as f32);
+        PointMlp::new((*self.shape).clone(), flat)
+    }
+
     /// The network over some elements.
     pub(crate) fn points(
         &self,

@@ -7,7 +7,9 @@
 
 pub mod ablation;
 pub mod bench;
+pub mod calibration;
 pub mod completion;
+pub mod consistency;
 pub mod denoising;
 pub mod energies;
 pub mod figure1;

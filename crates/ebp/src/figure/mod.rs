@@ -5,6 +5,7 @@
 //! of a page at scale 1; a figure of scale 2 has twice as many pixels each way.
 
 mod axis;
+pub mod calibration;
 mod canvas;
 mod colour;
 pub mod confusion;

@@ -23,6 +23,7 @@ mod device;
 mod neural;
 mod pictures;
 mod presets;
+mod recalibration;
 mod sample;
 mod save;
 mod set_energies;
@@ -51,6 +52,7 @@ pub use self::pictures::{
 };
 pub(crate) use self::pictures::{filled, picture_training, rehearse};
 pub use self::presets::PRESETS;
+pub use self::recalibration::Recalibration;
 pub use self::sample::{SampleOptions, Samples};
 pub use self::save::Saved;
 pub(crate) use self::set_energies::compare_sets;
@@ -77,6 +79,7 @@ pub struct Model {
     checkpoint: Checkpoint,
     directory: Option<PathBuf>,
     seconds: Option<f64>,
+    recalibration: Option<Recalibration>,
     kind: Kind,
 }
 
@@ -120,7 +123,9 @@ impl Model {
             ))
         })?;
         let seconds = seconds_of_training(directory);
-        Self::restore(settings, checkpoint, Some(directory), seconds, device)
+        let mut model = Self::restore(settings, checkpoint, Some(directory), seconds, device)?;
+        model.take_kept(directory)?;
+        Ok(model)
     }
 
     /// The model that a checkpoint holds.
@@ -146,7 +151,8 @@ impl Model {
                 Kind::SetEnergies(Box::new(SetEnergyModel::restore(settings, &checkpoint, device)?))
             }
         };
-        Ok(Self { settings, checkpoint, directory: directory.map(Path::to_owned), seconds, kind })
+        let directory = directory.map(Path::to_owned);
+        Ok(Self { settings, checkpoint, directory, seconds, recalibration: None, kind })
     }
 
     /// The settings it was trained with.
@@ -186,6 +192,16 @@ impl Model {
             Kind::Clouds(model) => model.estimator(),
             Kind::Pictures(model) => model.process().name(),
             Kind::SetEnergies(_) => "set-energy",
+        }
+    }
+
+    /// Draws of a latent that predictions average over from now on, in place of the settings' number;
+    /// nothing where there is no latent to draw.
+    pub fn set_num_draws(&mut self, count: usize) {
+        match &mut self.kind {
+            Kind::Curves(model) => model.learner_mut().set_num_draws(count),
+            Kind::Pictures(model) => model.learner_mut().set_num_draws(count),
+            Kind::Clouds(_) | Kind::SetEnergies(_) => {}
         }
     }
 

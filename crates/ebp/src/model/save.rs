@@ -5,15 +5,16 @@
 //! checkpoints/     the newest one, weights only
 //! codes.npy        models of clouds: codes of the training sets, for learned laws of θ
 //! metrics.jsonl    the record of training
+//! calibration.json the temperature of predictions, where one was kept
 //! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::train::has_averages;
-use super::{CHECKPOINTS, Kind, Model};
+use super::{CHECKPOINTS, Kind, Model, recalibration};
 use crate::checkpoint::CheckpointStore;
-use crate::files::{create_folder, entries};
+use crate::files::{create_folder, entries, write_json};
 use crate::{Error, Result};
 
 const METRICS_FILE: &str = "metrics.jsonl";
@@ -57,6 +58,9 @@ impl Model {
             && metrics.is_file()
         {
             fs::copy(&metrics, folder.join(METRICS_FILE)).map_err(Error::io("copy", &metrics))?;
+        }
+        if let Some(kept) = self.recalibration() {
+            write_json(&folder.join(recalibration::FILE), kept)?;
         }
         let config = folder.join("config.toml");
         fs::write(&config, &text).map_err(Error::io("write", &config))?;

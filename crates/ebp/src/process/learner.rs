@@ -75,6 +75,10 @@ pub trait Learner: Process {
         Ok(())
     }
 
+    /// Draws of a latent that predictions average over from now on, at least one; nothing where there is
+    /// no latent to draw.
+    fn set_num_draws(&mut self, _count: usize) {}
+
     /// Everything that a later step depends on.
     ///
     /// # Errors

@@ -74,6 +74,16 @@ pub trait Predictive: Debug {
     /// those of the process.
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>>;
 
+    /// log p(x₁, …, xₘ | t₁, …, tₘ, context) of all `targets` together; `None` where the process has no
+    /// law of several elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`log_density`](Self::log_density).
+    fn log_joint(&self, _targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        Ok(None)
+    }
+
     /// Joint draws of the values at `locations` `[m, d_t]`, as `[count, m, d_x]`.
     ///
     /// # Errors

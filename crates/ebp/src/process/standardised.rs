@@ -68,6 +68,12 @@ impl Predictive for StandardisedPredictive<'_> {
         Ok(densities)
     }
 
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        let correction = self.standardiser.log_density_correction() * targets.len() as f64;
+        let joint = self.inner.log_joint(&self.standardiser.apply(targets)?)?;
+        Ok(joint.map(|joint| LogDensity { value: joint.value + correction, ..joint }))
+    }
+
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {
         let locations = self.standardiser.apply_locations(locations)?;
         let samples = self.inner.sample(&locations, count, stream)?;

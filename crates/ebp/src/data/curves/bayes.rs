@@ -55,6 +55,18 @@ impl BayesPredictive {
             Kind::Gaussian(posterior) => posterior.log_density(t, x),
         }
     }
+
+    /// P(φ ≤ `phase` | context) for φ on [0, 2π); `None` of families without a phase.
+    pub fn phase_position(&self, phase: f64) -> Option<f64> {
+        let Kind::Phases(phases) = &self.kind else { return None };
+        let spacing = TAU / NUM_PHASES as f64;
+        // Every φ_j stands for the cell around it.
+        let below = phases.iter().map(|found| {
+            let centre = found.sine.atan2(found.cosine).rem_euclid(TAU);
+            found.log_weight.exp() * ((phase - centre) / spacing + 0.5).clamp(0.0, 1.0)
+        });
+        Some(below.sum())
+    }
 }
 
 impl CurveFamily {

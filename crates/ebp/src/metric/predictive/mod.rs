@@ -23,7 +23,10 @@ use crate::process::{LogDensity, Process};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
 
-pub use calibration::{Coverage, coverage};
+pub use calibration::{
+    Coverage, LevelLaw, Standing, coverage, level_laws, one_by_one, ranks, standings,
+    true_standings,
+};
 pub use peaks::{PeakMass, peak_mass};
 
 /// On which sets a model is judged.
@@ -194,7 +197,7 @@ impl Evaluation {
     }
 }
 
-/// log q of every target; NaN is an error, −∞ an answer.
+/// log q of every target.
 fn log_densities(
     process: &dyn Process,
     context: &IndexedSet,
@@ -204,6 +207,11 @@ fn log_densities(
     crate::error::check_length("log densities", answers.len(), targets.len(), || {
         format!("targets {}", targets.len())
     })?;
+    none_is_nan(answers)
+}
+
+/// NaN is an error, −∞ an answer.
+fn none_is_nan(answers: Vec<LogDensity>) -> Result<Vec<LogDensity>> {
     match answers.iter().position(|answer| answer.value.is_nan()) {
         None => Ok(answers),
         Some(index) => Err(Error::NonFinite {

@@ -163,6 +163,21 @@ impl CurveData {
     }
 }
 
+impl TableData {
+    /// What is held out as sets whose elements can be asked for in their order, and from which on. Whole
+    /// sets that were held out begin with `min_context`; elements held out of few sets are all asked for
+    /// given the same ones that were learned from.
+    pub(crate) fn sequences(&self, min_context: usize) -> Result<Vec<(IndexedSet, usize)>> {
+        let are_whole = self.sets.len() >= MANY_SETS;
+        let sequence = |task: &Task| {
+            let set = task.union()?;
+            let known = if are_whole { min_context.max(1) } else { task.context.len() };
+            Ok((set, known))
+        };
+        self.held_out.iter().map(sequence).collect()
+    }
+}
+
 impl Scales {
     /// For checkpoints.
     pub(crate) fn numbers(&self) -> BTreeMap<String, Vec<f64>> {

@@ -18,13 +18,14 @@ pub use self::rivals::{ExactSettings, ImplicitSettings};
 pub use self::settings::{CurveDataSettings, CurveEvaluation, CurveProcess, CurveSettings};
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
+use crate::data::Standardiser;
 use crate::data::table::ColumnChoice;
 use crate::process::EnergyBasedProcess;
-use crate::process::{Learner, PredictionRule, Predictive, Process, StandardisedPredictive};
+use crate::process::{Learner, PredictionRule, Predictive, Process, StandardisedPredictive, Task};
 use crate::recipe::Space;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, Regression, Step};
-use crate::{IndexedSet, Result};
+use crate::{Error, IndexedSet, Result};
 
 /// A trained model of curves.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct CurveModel {
     settings: CurveSettings,
     process: Trained,
     scales: Scales,
+    /// T of densities exp(f/T)/Z_T; 1 unless one was kept.
+    temperature: f64,
 }
 
 /// The process, predicting with its averages.
@@ -69,11 +72,15 @@ impl Trained {
         }
     }
 
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let learner: &mut dyn Learner = match self {
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        match self {
             Self::EnergyBased(process) => process.as_mut(),
             Self::Rival(process) => process.as_mut(),
-        };
+        }
+    }
+
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let learner = self.learner_mut();
         learner.restore(state)?;
         learner.use_average()
     }
@@ -108,7 +115,11 @@ impl CurveModel {
         let scales = Scales::from_numbers(&checkpoint.meta.numbers)?;
         let mut process = Trained::new(settings, &scales, device)?;
         process.restore(&checkpoint.model_state()?)?;
-        Ok(Self { settings: settings.clone(), process, scales })
+        Ok(Self { settings: settings.clone(), process, scales, temperature: 1.0 })
+    }
+
+    pub(super) fn learner_mut(&mut self) -> &mut dyn Learner {
+        self.process.learner_mut()
     }
 
     /// The settings it was trained with.
@@ -170,10 +181,88 @@ impl CurveModel {
         let standardiser = &self.scales.standardiser;
         let context = standardiser.apply(context)?;
         let inner: Box<dyn Predictive + '_> = match &self.process {
-            Trained::EnergyBased(process) => Box::new(process.predict(&context, rule)?),
+            Trained::EnergyBased(process) => {
+                Box::new(process.predict_at(&context, rule, self.temperature)?)
+            }
             Trained::Rival(process) => process.condition(&context)?,
         };
         Ok(Box::new(StandardisedPredictive::new(inner, standardiser)))
+    }
+
+    /// The energy-based process that it is, in standardised units; `None` of rivals.
+    pub(crate) fn energy_based(&self) -> Option<&EnergyBasedProcess> {
+        match &self.process {
+            Trained::EnergyBased(process) => Some(process),
+            Trained::Rival(_) => None,
+        }
+    }
+
+    /// How numbers of the data become numbers of the model.
+    pub(crate) fn standardiser(&self) -> &Standardiser {
+        &self.scales.standardiser
+    }
+
+    /// T of its densities.
+    pub fn temperature(&self) -> f64 {
+        self.temperature
+    }
+
+    pub(super) fn set_temperature(&mut self, temperature: f64) -> Result<()> {
+        if self.energy_based().is_none() {
+            let message = format!("a model `{}` has no energy to divide", self.name());
+            return Err(Error::refused(message).with_help("only energy-based models can"));
+        }
+        if !(temperature > 0.0 && temperature.is_finite()) {
+            return Err(Error::invalid("temperature", "positive and finite", temperature));
+        }
+        self.temperature = temperature;
+        Ok(())
+    }
+
+    /// The same model with another temperature.
+    pub(crate) fn at_temperature(&self, temperature: f64) -> Tempered<'_> {
+        Tempered { model: self, temperature }
+    }
+
+    /// log p of every target, in the units of the data, with f divided by each of `temperatures`,
+    /// `[temperatures, m]`; `None` of rivals.
+    pub(crate) fn log_densities_at(
+        &self,
+        task: &Task,
+        temperatures: &[f64],
+    ) -> Result<Option<Vec<Vec<f64>>>> {
+        let Some(process) = self.energy_based() else { return Ok(None) };
+        let standardiser = &self.scales.standardiser;
+        let context = standardiser.apply(&task.context)?;
+        let predictive = process.predict(&context, PredictionRule::Mixture)?;
+        let targets = standardiser.apply(&task.target)?;
+        let mut found = predictive.log_densities_at(&targets, temperatures)?;
+        let correction = standardiser.log_density_correction();
+        found.iter_mut().flatten().for_each(|value| *value += correction);
+        Ok(Some(found))
+    }
+}
+
+/// A model of curves with another temperature.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tempered<'a> {
+    model: &'a CurveModel,
+    temperature: f64,
+}
+
+impl Process for Tempered<'_> {
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
+        let Some(process) = self.model.energy_based() else {
+            return self.model.condition(context);
+        };
+        let standardiser = &self.model.scales.standardiser;
+        let context = standardiser.apply(context)?;
+        let inner = process.predict_at(&context, PredictionRule::Mixture, self.temperature)?;
+        Ok(Box::new(StandardisedPredictive::new(Box::new(inner), standardiser)))
     }
 }
 

@@ -129,11 +129,15 @@ impl Trained {
         }
     }
 
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let learner: &mut dyn Learner = match self {
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        match self {
             Self::EnergyBased(process) => process.as_mut(),
             Self::Rival(process) => process.as_mut(),
-        };
+        }
+    }
+
+    fn restore(&mut self, state: &Tensors) -> Result<()> {
+        let learner = self.learner_mut();
         learner.restore(state)?;
         learner.use_average()
     }
@@ -228,6 +232,10 @@ impl PictureModel {
         let mut process = Trained::new(settings, size, device)?;
         process.restore(&checkpoint.model_state()?)?;
         Ok(Self { settings: settings.clone(), process, size })
+    }
+
+    pub(super) fn learner_mut(&mut self) -> &mut dyn Learner {
+        self.process.learner_mut()
     }
 
     /// The settings it was trained with.

@@ -302,6 +302,10 @@ impl Learner for EnergyBasedProcess {
         self.device.is_gpu()
     }
 
+    fn set_num_draws(&mut self, count: usize) {
+        self.config.num_draws = count.max(1);
+    }
+
     fn use_average(&mut self) -> Result<()> {
         EnergyBasedProcess::use_average(self);
         Ok(())

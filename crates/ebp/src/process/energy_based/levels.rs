@@ -354,6 +354,15 @@ impl Predictive for LevelsPredictive<'_> {
         Ok((0..m).map(density).collect())
     }
 
+    /// Given the latents pixels are independent, whatever each of them sees of the context.
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        let count = self.process.config.num_draws;
+        let found = self.hypotheses(targets, count, Stream::new(0, "prediction"))?;
+        let draws = found.log_density.chunks_exact(targets.len().max(1));
+        let terms: Vec<f64> = draws.map(|draw| draw.iter().sum()).collect();
+        Ok(Some(LogDensity::of_mean(&terms)))
+    }
+
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {
         Ok(self.render(locations, count, Rendering::Draw, stream)?.values)
     }

@@ -30,6 +30,7 @@ mod points;
 mod predict;
 mod sampled;
 mod score;
+mod simulate;
 mod step_points;
 mod tempered;
 mod walk;

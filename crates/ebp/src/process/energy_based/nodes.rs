@@ -69,6 +69,12 @@ impl Nodes {
         f.iter().zip(&self.log_weights).map(|(f, w)| f64::from(*f) + f64::from(*w)).collect()
     }
 
+    /// f/T + ω of the nodes, from f.
+    pub(super) fn exponents_at(&self, f: &[f32], temperature: f64) -> Vec<f64> {
+        let pairs = f.iter().zip(&self.log_weights);
+        pairs.map(|(f, w)| f64::from(*f) / temperature + f64::from(*w)).collect()
+    }
+
     /// A place in a cell, from uniforms.
     pub(super) fn point_in_cell(
         &self,

@@ -53,6 +53,15 @@ impl Process for EnergyBasedProcess {
 }
 
 impl EnergyBasedProcess {
+    /// μ and log σ of q(θ | context).
+    pub(super) fn latent_law(&self, context: &SetBatch) -> Result<(Vec<f32>, Vec<f32>)> {
+        let rows = self.parts.posterior.rows(context)?.upload(&self.device)?;
+        let mut tape = self.device.tape();
+        tape.read(&self.parameters);
+        let law = self.parts.posterior.read(&mut tape, &rows)?.law;
+        Ok((tape.download(law.mean)?, tape.download(law.log_std_dev)?))
+    }
+
     /// θ ~ q(θ | context), `[count, k]`, always the same for a stream.
     pub(super) fn draw_latents(
         &self,
@@ -60,11 +69,7 @@ impl EnergyBasedProcess {
         count: usize,
         stream: Stream,
     ) -> Result<Vec<f32>> {
-        let rows = self.parts.posterior.rows(context)?.upload(&self.device)?;
-        let mut tape = self.device.tape();
-        tape.read(&self.parameters);
-        let law = self.parts.posterior.read(&mut tape, &rows)?.law;
-        let (mean, log_std_dev) = (tape.download(law.mean)?, tape.download(law.log_std_dev)?);
+        let (mean, log_std_dev) = self.latent_law(context)?;
         let mut thetas = vec![0.0; count * mean.len()];
         stream.fill_normal(0, 0, &mut thetas);
         for theta in thetas.chunks_exact_mut(mean.len()) {
@@ -116,8 +121,16 @@ impl EnergyBasedProcess {
 
     /// The network of f/τ on the host.
     pub(super) fn element_network(&self) -> Result<PointMlp> {
+        self.element_network_at(1.0)
+    }
+
+    /// The network of f/(τ T) on the host.
+    fn element_network_at(&self, temperature: f64) -> Result<PointMlp> {
         match &self.parts.energy {
-            Energy::Element(energy) => energy.network(&self.parameters),
+            Energy::Element(energy) if temperature.to_bits() == 1_f64.to_bits() => {
+                energy.network(&self.parameters)
+            }
+            Energy::Element(energy) => energy.network_at(&self.parameters, temperature),
             Energy::Levels(_) => Err(Error::invalid(
                 "energy",
                 "`element`, which has a value for every number",
@@ -137,15 +150,44 @@ impl EnergyBasedProcess {
         context: &IndexedSet,
         rule: PredictionRule,
     ) -> Result<EnergyBasedPredictive<'_>> {
+        self.predict_at(context, rule, 1.0)
+    }
+
+    /// The same with the density exp(f/T)/Z_T given θ, for a temperature T beside the settings' own.
+    ///
+    /// # Errors
+    ///
+    /// As [`predict`](Self::predict), and if T is not positive and finite.
+    pub fn predict_at(
+        &self,
+        context: &IndexedSet,
+        rule: PredictionRule,
+        temperature: f64,
+    ) -> Result<EnergyBasedPredictive<'_>> {
+        if !(temperature > 0.0 && temperature.is_finite()) {
+            return Err(Error::invalid("temperature", "positive and finite", temperature));
+        }
         let context = self.as_batch("context", context)?;
         let stream = Stream::new(0, "prediction");
+        let thetas = self.draw_latents(&context, self.config.num_draws, stream)?;
+        self.predict_given(&context, thetas, rule, temperature)
+    }
+
+    /// The law of further elements under given draws of θ.
+    pub(super) fn predict_given(
+        &self,
+        context: &SetBatch,
+        thetas: Vec<f32>,
+        rule: PredictionRule,
+        temperature: f64,
+    ) -> Result<EnergyBasedPredictive<'_>> {
         Ok(EnergyBasedPredictive {
             process: self,
             rule,
-            energy: self.element_network()?,
+            energy: self.element_network_at(temperature)?,
             nodes: Nodes::new(&self.space, self.domain()),
-            thetas: self.draw_latents(&context, self.config.num_draws, stream)?,
-            seen: self.observed(&context)?,
+            thetas,
+            seen: self.observed(context)?,
         })
     }
 }
@@ -171,7 +213,61 @@ struct Normaliser {
 
 impl EnergyBasedPredictive<'_> {
     fn num_draws(&self) -> usize {
-        self.process.config.num_draws
+        self.thetas.len() / self.process.config.latent_dim
+    }
+
+    fn holds(&self, value: &[f64]) -> bool {
+        let (low, high) = (f64::from(self.process.space.low), f64::from(self.process.space.high));
+        value.iter().all(|x| (low..=high).contains(x))
+    }
+
+    /// log p(x | t) of every target with f divided by each of `temperatures`, `[temperatures, m]`: the
+    /// network is evaluated once. Only for the mixture over θ.
+    ///
+    /// # Errors
+    ///
+    /// As [`log_density`](Predictive::log_density).
+    pub fn log_densities_at(
+        &self,
+        targets: &IndexedSet,
+        temperatures: &[f64],
+    ) -> Result<Vec<Vec<f64>>> {
+        let space = &self.process.space;
+        check_dimensions("targets", targets, space.location_dim, space.value_dim)?;
+        let rows = self.rows(targets.locations())?;
+        let (distinct, n, draws) = (self.distinct(&rows), targets.len(), self.num_draws());
+        let bases = self.bases(targets);
+        let values = self.potentials(targets, &rows)?;
+        let mut found = vec![vec![f64::NEG_INFINITY; n]; temperatures.len()];
+        self.visit(&distinct, |chunk| {
+            let places = distinct.of_target.iter().enumerate();
+            for (i, &place) in
+                places.filter(|(i, place)| chunk.holds(**place) && self.holds(targets.value(*i)))
+            {
+                for (found, &temperature) in found.iter_mut().zip(temperatures) {
+                    let term = |draw: usize| {
+                        let f = chunk.values(draw, place);
+                        let log_partition = log_sum_exp(&self.nodes.exponents_at(f, temperature));
+                        (values[draw * n + i] - bases[i]) / temperature + bases[i] - log_partition
+                    };
+                    let terms: Vec<f64> = (0..draws).map(term).collect();
+                    found[i] = LogDensity::of_mean(&terms).value;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The base measure of every target.
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    fn bases(&self, targets: &IndexedSet) -> Vec<f64> {
+        let domain = self.process.domain();
+        let base = |i: usize| {
+            let value: Vec<f32> = targets.value(i).iter().map(|&x| x as f32).collect();
+            f64::from(domain.base(&value))
+        };
+        (0..targets.len()).map(base).collect()
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
@@ -257,11 +353,10 @@ impl Predictive for EnergyBasedPredictive<'_> {
         let normalisers = self.normalisers(&distinct)?;
         let values = self.potentials(targets, &rows)?;
         let (n, draws) = (targets.len(), self.num_draws());
-        let (low, high) = (f64::from(space.low), f64::from(space.high));
         Ok((0..n)
             .map(|i| {
                 // Outside the domain the density is zero.
-                if !targets.value(i).iter().all(|x| (low..=high).contains(x)) {
+                if !self.holds(targets.value(i)) {
                     return LogDensity { value: f64::NEG_INFINITY, std_error: 0.0 };
                 }
                 let normaliser = &normalisers[distinct.of_target[i]];
@@ -282,6 +377,33 @@ impl Predictive for EnergyBasedPredictive<'_> {
                 }
             })
             .collect())
+    }
+
+    /// mean_m ∏ᵢ p(xᵢ | tᵢ, θ_m). The geometric rule is a law of single elements only.
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        let space = &self.process.space;
+        check_dimensions("targets", targets, space.location_dim, space.value_dim)?;
+        if self.rule == PredictionRule::Geometric {
+            return Ok(None);
+        }
+        let n = targets.len();
+        if n == 0 || !(0..n).all(|i| self.holds(targets.value(i))) {
+            let value = if n == 0 { 0.0 } else { f64::NEG_INFINITY };
+            return Ok(Some(LogDensity { value, std_error: 0.0 }));
+        }
+        let rows = self.rows(targets.locations())?;
+        let distinct = self.distinct(&rows);
+        let normalisers = self.normalisers(&distinct)?;
+        let values = self.potentials(targets, &rows)?;
+        let term = |draw: usize| {
+            let of = |i: usize| &normalisers[distinct.of_target[i]];
+            (0..n).map(|i| values[draw * n + i] - of(i).log_partitions[draw]).sum()
+        };
+        let terms: Vec<f64> = (0..self.num_draws()).map(term).collect();
+        let mut joint = LogDensity::of_mean(&terms);
+        let error: f64 = distinct.of_target.iter().map(|&place| normalisers[place].error).sum();
+        joint.std_error = joint.std_error.hypot(error);
+        Ok(Some(joint))
     }
 
     #[expect(

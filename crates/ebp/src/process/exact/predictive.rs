@@ -5,6 +5,7 @@
 //! ```
 
 use super::{EllipticalProcess, Family, Prediction};
+use crate::linalg::Matrix;
 use crate::process::covariance::Solved;
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
@@ -62,6 +63,30 @@ impl<F: Family> Predictive for EllipticalPredictive<'_, F> {
             .chunks_exact(self.process.value_dim())
             .map(|outputs| LogDensity { value: outputs.iter().sum(), std_error: 0.0 })
             .collect())
+    }
+
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        self.process.check(targets)?;
+        let EllipticalProcess { covariance, means: offsets, std_devs, .. } = self.process;
+        let (means, factor) =
+            covariance.joint(&self.locations, &self.solved, targets.locations())?;
+        let (m, value_dim) = (means.num_rows(), means.num_columns());
+        let mut residuals = Matrix::zeros(m, value_dim);
+        for d in 0..value_dim {
+            for (j, entry) in residuals.column_mut(d).iter_mut().enumerate() {
+                *entry = (targets.value(j)[d] - offsets[d]) / std_devs[d] - means.at(j, d);
+            }
+        }
+        factor.solve_lower(&mut residuals);
+        let mut value = 0.0;
+        for (d, (widening, std_dev)) in self.widenings.iter().zip(std_devs).enumerate() {
+            let form: f64 = residuals.column(d).iter().map(|z| z * z).sum();
+            // The covariance is w s² times that of the standardised Gaussian.
+            let scale = m as f64 * (widening.ln() + 2.0 * std_dev.ln());
+            let log_determinant = factor.log_determinant() + scale;
+            value += self.family.log_density(m as f64, log_determinant, form / widening);
+        }
+        Ok(Some(LogDensity { value, std_error: 0.0 }))
     }
 
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {

@@ -1,7 +1,9 @@
 //! The predictive law of a variational implicit process, in closed form.
 
+use std::ops::Range;
+
 use super::VariationalImplicitProcess;
-use super::regression::{Cholesky, Posterior, dot};
+use super::regression::{Cholesky, Features, Posterior, dot};
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{LogDensity, Predictive};
 use crate::rng::Stream;
@@ -30,6 +32,31 @@ impl<'a> ImplicitPredictive<'a> {
     }
 }
 
+impl ImplicitPredictive<'_> {
+    /// log N of the numbers `range` of `values` together.
+    fn log_normal(&self, features: &Features, values: &[f64], range: Range<usize>) -> f64 {
+        let d = range.len();
+        let rows: Vec<&[f64]> = range.clone().map(|i| features.row(i)).collect();
+        // W B⁻¹ Wᵀ + σ² I
+        let mut covariance = vec![0.0; d * d];
+        for (i, row) in rows.iter().enumerate() {
+            let solved = self.posterior.covariance_times(row);
+            for (entry, other) in covariance[i * d..].iter_mut().zip(&rows) {
+                *entry = dot(&solved, other);
+            }
+            covariance[i * d + i] += self.noise_std_dev * self.noise_std_dev;
+        }
+        let factor = Cholesky::new(covariance, d);
+        let mut residual: Vec<f64> = range
+            .zip(&rows)
+            .map(|(i, row)| values[i] - features.mean[i] - dot(row, &self.posterior.mean))
+            .collect();
+        factor.solve_lower(&mut residual);
+        // log N = −½ [d log 2π + log |Σ| + ‖L⁻¹(x − mean)‖²]
+        -0.5 * (d as f64 * LOG_TWO_PI + factor.log_determinant() + dot(&residual, &residual))
+    }
+}
+
 impl Predictive for ImplicitPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
         let config = &self.process.config;
@@ -37,30 +64,18 @@ impl Predictive for ImplicitPredictive<'_> {
         let features = self.process.features(targets.locations())?;
         let d = config.value_dim;
         let density = |index: usize| {
-            let rows: Vec<&[f64]> = (0..d).map(|i| features.row(index * d + i)).collect();
-            // W B⁻¹ Wᵀ + σ² I of the numbers of one value
-            let mut covariance = vec![0.0; d * d];
-            for (i, row) in rows.iter().enumerate() {
-                let solved = self.posterior.covariance_times(row);
-                for (entry, other) in covariance[i * d..].iter_mut().zip(&rows) {
-                    *entry = dot(&solved, other);
-                }
-                covariance[i * d + i] += self.noise_std_dev * self.noise_std_dev;
-            }
-            let factor = Cholesky::new(covariance, d);
-            let mut residual: Vec<f64> = (0..d)
-                .map(|i| {
-                    let mean = features.mean[index * d + i] + dot(rows[i], &self.posterior.mean);
-                    targets.value(index)[i] - mean
-                })
-                .collect();
-            factor.solve_lower(&mut residual);
-            // log N = −½ [d log 2π + log |Σ| + ‖L⁻¹(x − mean)‖²]
-            let value = -0.5
-                * (d as f64 * LOG_TWO_PI + factor.log_determinant() + dot(&residual, &residual));
+            let value = self.log_normal(&features, targets.values(), index * d..(index + 1) * d);
             LogDensity { value, std_error: 0.0 }
         };
         Ok((0..targets.len()).map(density).collect())
+    }
+
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        let config = &self.process.config;
+        check_dimensions("targets", targets, config.location_dim, config.value_dim)?;
+        let features = self.process.features(targets.locations())?;
+        let value = self.log_normal(&features, targets.values(), 0..targets.values().len());
+        Ok(Some(LogDensity { value, std_error: 0.0 }))
     }
 
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {

@@ -231,6 +231,12 @@ impl Learner for NeuralProcess {
         self.parameters.device().is_gpu()
     }
 
+    fn set_num_draws(&mut self, count: usize) {
+        if self.latent.is_some() {
+            self.num_draws = count.max(1);
+        }
+    }
+
     fn state(&self) -> Result<Tensors> {
         self.parameters.export()
     }

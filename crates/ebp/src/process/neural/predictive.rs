@@ -46,6 +46,20 @@ impl<'a> NeuralPredictive<'a> {
         Ok(Self { model, context, prior })
     }
 
+    /// log p(x | t, z, C) of every target under every z, `[draws, m]`.
+    fn log_densities(&self, targets: &IndexedSet) -> Result<Vec<f64>> {
+        let value_dim = self.model.network.value_dim;
+        check_dimensions("targets", targets, self.model.network.location_dim, value_dim)?;
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (m, count) = (targets.len(), self.model.num_draws);
+        let stream = self.model.predictive_stream;
+        let laws = self.laws(targets.locations(), m, count, stream)?;
+        let density = |row: usize| laws.log_density(row * value_dim, targets.value(row % m));
+        Ok((0..count * m).map(density).collect())
+    }
+
     /// The output laws `[count, m, d_x]` for `count` draws of z from `stream`.
     pub(super) fn laws(
         &self,
@@ -82,21 +96,19 @@ impl<'a> NeuralPredictive<'a> {
 
 impl Predictive for NeuralPredictive<'_> {
     fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
-        let value_dim = self.model.network.value_dim;
-        check_dimensions("targets", targets, self.model.network.location_dim, value_dim)?;
-        if targets.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (m, count) = (targets.len(), self.model.num_draws);
-        let stream = self.model.predictive_stream;
-        let laws = self.laws(targets.locations(), m, count, stream)?;
+        let terms = self.log_densities(targets)?;
+        let m = targets.len();
         let density = |index: usize| {
-            let terms: Vec<f64> = (0..count)
-                .map(|draw| laws.log_density((draw * m + index) * value_dim, targets.value(index)))
-                .collect();
-            LogDensity::of_mean(&terms)
+            let of_target = terms.iter().skip(index).step_by(m).copied();
+            LogDensity::of_mean(&of_target.collect::<Vec<f64>>())
         };
         Ok((0..m).map(density).collect())
+    }
+
+    fn log_joint(&self, targets: &IndexedSet) -> Result<Option<LogDensity>> {
+        let terms = self.log_densities(targets)?;
+        let of_draws = terms.chunks_exact(targets.len().max(1)).map(|draw| draw.iter().sum());
+        Ok(Some(LogDensity::of_mean(&of_draws.collect::<Vec<f64>>())))
     }
 
     fn sample(&self, locations: &[f64], count: usize, stream: Stream) -> Result<Vec<f64>> {
