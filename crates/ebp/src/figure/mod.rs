@@ -18,6 +18,7 @@ pub mod line_plot;
 pub mod mosaic;
 pub mod planar_sets;
 pub mod run_curves;
+pub mod scatter;
 
 use std::path::Path;
 

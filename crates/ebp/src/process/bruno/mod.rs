@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use exchangeable::{ExchangeableLaw, LawSlopes, Recurrent};
+pub use predictive::draw_exchangeable;
 
 use self::predictive::BrunoPredictive;
 use super::task::check_dimensions;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BrunoProcess, Normalised, Recurrent, rounded};
+use super::{BrunoProcess, ExchangeableLaw, Normalised, Recurrent, rounded};
 use crate::process::draw::{chi_square, fill_normal};
 use crate::process::task::check_dimensions;
 use crate::process::{LogDensity, Predictive};
@@ -44,6 +44,17 @@ impl Predictive for BrunoPredictive<'_> {
         let drawn = draw_latents(&self.states, count, 1, stream);
         Ok(self.process.generated(drawn)?.into_iter().map(f64::from).collect())
     }
+}
+
+/// `num_sets` sets of `size` elements whose coordinates follow `laws`, `[num_sets, size, d]`.
+pub fn draw_exchangeable(
+    laws: &[ExchangeableLaw],
+    num_sets: usize,
+    size: usize,
+    stream: Stream,
+) -> Vec<f32> {
+    let states: Vec<Recurrent> = laws.iter().map(|law| law.start()).collect();
+    draw_latents(&states, num_sets, size, stream)
 }
 
 /// Latents of `num_sets` sets of `size` elements `[num_sets, size, d]`, each element given those before
