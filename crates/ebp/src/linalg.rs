@@ -130,6 +130,45 @@ impl Matrix {
         products
     }
 
+    /// A B for this A `[n, m]` and B `[m, k]`, by the caller's thread alone.
+    ///
+    /// # Panics
+    ///
+    /// If B has not as many rows as A columns.
+    #[must_use]
+    pub fn times(&self, right: &Self) -> Self {
+        let mut product = Self::zeros(self.num_rows, right.num_columns);
+        matmul(
+            product.view_mut(),
+            BlockStructure::Rectangular,
+            Accum::Replace,
+            self.view(),
+            BlockStructure::Rectangular,
+            right.view(),
+            BlockStructure::Rectangular,
+            1.0,
+            Par::Seq,
+        );
+        product
+    }
+
+    /// Aᵀ.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        Self::from_rows(self.num_rows, &self.entries)
+    }
+
+    /// The square matrix whose lower triangle this is.
+    #[must_use]
+    pub fn mirrored(mut self) -> Self {
+        for j in 0..self.num_columns {
+            for i in 0..j {
+                self.entries[j * self.num_rows + i] = self.entries[i * self.num_rows + j];
+            }
+        }
+        self
+    }
+
     fn view(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(&self.entries, self.num_rows, self.num_columns)
     }

@@ -52,6 +52,14 @@ impl Kernel for FeatureKernel {
     }
 
     fn add_gradient(&self, _: &[f64], _: &[f64], _: &[f64], _: &mut [f64]) {}
+
+    fn add_location_gradient(&self, at: &[f64], others: &[f64], weights: &[f64], sum: &mut [f64]) {
+        let slopes = [0.0, at[0].cos(), -2.0 * (2.0 * at[0]).sin()];
+        for (other, weight) in others.iter().zip(weights) {
+            let there = features(*other, self.dim);
+            sum[0] += weight * there.iter().zip(slopes).map(|(a, b)| a * b).sum::<f64>();
+        }
+    }
 }
 
 fn data() -> IndexedSet {

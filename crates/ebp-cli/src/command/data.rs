@@ -6,6 +6,7 @@ mod info;
 mod inspect;
 mod sample_mesh;
 mod shapes;
+mod strokes;
 
 pub(crate) use arguments::DataArguments;
 
@@ -20,6 +21,7 @@ pub(crate) fn run(arguments: DataArguments) -> Result<(), Failure> {
         Action::Split(split) => import::split(&split),
         Action::SampleMesh(sample) => sample_mesh::run(&sample),
         Action::Shapes(shapes) => shapes::run(&shapes),
+        Action::Strokes(strokes) => strokes::run(&strokes),
         Action::Info(info) => info::run(&info),
     }
 }

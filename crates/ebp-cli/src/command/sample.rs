@@ -20,8 +20,8 @@ the number of independent points that the weights are worth, per set; more `--pr
 larger. `annealed` steps end without noise and give sharp surfaces; `langevin` keeps the noise;
 `mala` accepts or rejects every move, which makes the law of the points that of the model. Models
 with a learned sampler (`ade`) can start from its draws: as they are, resampled or rejected.
-Energies of whole sets (`ebp train sticks`) draw with their own sampler; of the settings below they
-take the number of sets and of points.
+Energies of whole sets (`ebp train sticks`), `bruno` and `statistician` draw in their own way; of the
+settings below they take the number of sets and of points.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy

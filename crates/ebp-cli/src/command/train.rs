@@ -25,6 +25,8 @@ Examples:
   ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
   ebp train shapes --from models/mine --data chairs.npy   go on from trained weights
   ebp train digits                             built-in pictures, to be completed
+  ebp train gplvm --data wine.csv              rows of a table on a map, labels in a column `label`
+  ebp train statistician --data strokes.npy    sets of vectors by a context and latents
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train rival/anp --data weather.csv       the same by an attentive neural process
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'

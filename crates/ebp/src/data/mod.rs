@@ -23,6 +23,7 @@ pub mod planar;
 pub mod shapes;
 pub mod source;
 mod standardise;
+pub mod strokes;
 pub mod table;
 pub mod words;
 

@@ -19,6 +19,7 @@ pub mod line_plot;
 pub mod mosaic;
 pub mod planar_sets;
 pub mod run_curves;
+pub mod scatter;
 
 use std::path::Path;
 

@@ -36,6 +36,15 @@ impl Pair {
         gradient.split_at_mut(self.first.log_parameters().len())
     }
 
+    /// Weights of the derivatives of a product: ∂(k₁ k₂) = k₂ ∂k₁ + k₁ ∂k₂.
+    fn crossed(&self, location: &[f64], others: &[f64], weights: &[f64]) -> [Vec<f64>; 2] {
+        [&self.second, &self.first].map(|kernel| {
+            let mut values = row(&**kernel, location, others, weights.len());
+            values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight);
+            values
+        })
+    }
+
     /// `combine(k₁, k₂)` on a row.
     fn fill_row(
         &self,
@@ -111,6 +120,17 @@ impl Kernel for Sum {
         self.0.first.add_gradient(location, others, weights, of_first);
         self.0.second.add_gradient(location, others, weights, of_second);
     }
+
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    ) {
+        self.0.first.add_location_gradient(location, others, weights, gradient);
+        self.0.second.add_location_gradient(location, others, weights, gradient);
+    }
 }
 
 impl Kernel for Product {
@@ -142,13 +162,20 @@ impl Kernel for Product {
         gradient: &mut [f64],
     ) {
         let (of_first, of_second) = self.0.split(gradient);
-        // ∂(k₁ k₂)/∂θ₁ = k₂ ∂k₁/∂θ₁, and the other way round
-        let times = |kernel: &dyn Kernel| {
-            let mut values = row(kernel, location, others, weights.len());
-            values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight);
-            values
-        };
-        self.0.first.add_gradient(location, others, &times(&*self.0.second), of_first);
-        self.0.second.add_gradient(location, others, &times(&*self.0.first), of_second);
+        let [first, second] = self.0.crossed(location, others, weights);
+        self.0.first.add_gradient(location, others, &first, of_first);
+        self.0.second.add_gradient(location, others, &second, of_second);
+    }
+
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    ) {
+        let [of_first, of_second] = self.0.crossed(location, others, weights);
+        self.0.first.add_location_gradient(location, others, &of_first, gradient);
+        self.0.second.add_location_gradient(location, others, &of_second, gradient);
     }
 }

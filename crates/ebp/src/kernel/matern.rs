@@ -7,7 +7,7 @@
 //!
 //! s is the usual ν, a letter that the Student-t process needs for its degrees of freedom.
 
-use super::{Kernel, check_positive, from_logarithms, squared_distances};
+use super::{Kernel, add_differences, check_positive, from_logarithms, squared_distances};
 use crate::Result;
 
 /// How often functions drawn with a Matérn kernel can be differentiated.
@@ -118,5 +118,23 @@ impl Kernel for Matern {
         }
         gradient[0] += self.signal_variance * by_variance;
         gradient[1] += self.signal_variance * by_length;
+    }
+
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    ) {
+        let scale = self.smoothness.rate() / self.length_scale;
+        let distances = squared_distances(location, others);
+        // ∂k/∂t = −(∂k/∂log ℓ) (t − t′)/r², since k depends on r/ℓ alone
+        let factors = weights.iter().zip(distances).map(|(weight, r2)| {
+            let a = scale * r2.sqrt();
+            let slope = self.smoothness.slope(a) * (-a).exp();
+            if r2 > 0.0 { -weight * self.signal_variance * slope / r2 } else { 0.0 }
+        });
+        add_differences(location, others, factors, gradient);
     }
 }

@@ -5,6 +5,8 @@
 //! | [`Rbf`] | v exp(−r²/(2ℓ²)): infinitely smooth |
 //! | [`Matern`] | v times a polynomial in a = √(2s) r/ℓ times exp(−a): s = 1/2, 3/2, 5/2 |
 //! | [`Periodic`] | v exp(−2 Σ_d sin²(π (t − t′)_d/p)/ℓ²) |
+//! | [`RbfArd`] | v exp(−Σ_d (t − t′)_d²/(2ℓ_d²)): a length scale for every dimension |
+//! | [`Linear`], [`Constant`] | v t·t′, and v: a linear trend, an unknown level |
 //! | [`Sum`], [`Product`] | of two kernels |
 //!
 //! v is `signal_variance` and ℓ `length_scale`. Hyperparameters are positive and travel as their
@@ -13,14 +15,18 @@
 //! Kernels work on one location against a block of others, so that a covariance is computed column
 //! by column and its gradient is contracted without ever being stored.
 
+mod ard;
 mod combined;
+mod linear;
 mod matern;
 mod periodic;
 mod rbf;
 
 use std::fmt::Debug;
 
+pub use ard::RbfArd;
 pub use combined::{Product, Sum};
+pub use linear::{Constant, Linear};
 pub use matern::{Matern, Smoothness};
 pub use periodic::Periodic;
 pub use rbf::Rbf;
@@ -63,6 +69,30 @@ pub trait Kernel: Debug + Send + Sync {
 
     /// Adds Σ_j w_j ∂k(t, t′_j)/∂log θ to `gradient`, for `weights` w `[m]`.
     fn add_gradient(&self, location: &[f64], others: &[f64], weights: &[f64], gradient: &mut [f64]);
+
+    /// Adds Σ_j w_j ∂k(t, t′_j)/∂t to `gradient` `[d_t]`, for `weights` w `[m]`; 0 where t = t′_j and
+    /// the kernel has a kink.
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    );
+}
+
+/// Adds Σ_j f_j (t − t′_j) to `gradient`, for `factors` f.
+fn add_differences(
+    location: &[f64],
+    others: &[f64],
+    factors: impl Iterator<Item = f64>,
+    gradient: &mut [f64],
+) {
+    for (factor, other) in factors.zip(others.chunks_exact(location.len())) {
+        for ((sum, a), b) in gradient.iter_mut().zip(location).zip(other) {
+            *sum += factor * (a - b);
+        }
+    }
 }
 
 /// A hyperparameter must be a positive number.
@@ -106,6 +136,8 @@ mod tests {
             matern(Smoothness::ThreeHalves),
             matern(Smoothness::FiveHalves),
             periodic(),
+            Box::new(Linear::new(0.6).unwrap()),
+            Box::new(Constant::new(0.4).unwrap()),
             Box::new(Sum::new(rbf(), periodic())),
             Box::new(Product::new(rbf(), periodic())),
         ]
@@ -138,6 +170,36 @@ mod tests {
                     let numeric = (shifted(h) - shifted(-h)) / (2.0 * h);
                     let name = kernel.parameter_names()[p];
                     assert!((analytic - numeric).abs() < 1e-8, "{kernel:?} {name} {dim}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn location_gradients_equal_central_differences_in_every_dimension() {
+        let ard = |dim: usize| {
+            let scales: Vec<f64> = (0..dim).map(|d| 0.5 + 0.3 * d as f64).collect();
+            Box::new(RbfArd::new(1.2, &scales).unwrap()) as Box<dyn Kernel>
+        };
+        for dim in [1, 2, 5] {
+            for kernel in kernels().into_iter().chain([ard(dim)]) {
+                let num = LOCATIONS.len() / dim;
+                let weights: Vec<f64> = (0..num).map(|j| 1.0 + (j as f64).cos()).collect();
+                let at = &LOCATIONS[..dim];
+                let mut gradient = vec![0.0; dim];
+                kernel.add_location_gradient(at, &LOCATIONS, &weights, &mut gradient);
+                for (d, analytic) in gradient.iter().enumerate() {
+                    // As above; a kink at t = t′ is symmetric and cancels.
+                    let h = 1e-5;
+                    let shifted = |step: f64| {
+                        let mut moved = at.to_vec();
+                        moved[d] += step;
+                        let mut row = vec![0.0; num];
+                        kernel.fill_row(&moved, &LOCATIONS, &mut row);
+                        row.iter().zip(&weights).map(|(k, w)| k * w).sum::<f64>()
+                    };
+                    let numeric = (shifted(h) - shifted(-h)) / (2.0 * h);
+                    assert!((analytic - numeric).abs() < 1e-8, "{kernel:?} {d} of {dim}");
                 }
             }
         }
@@ -187,7 +249,8 @@ mod tests {
         assert!(Rbf::new(0.0, 1.0).unwrap_err().to_string().contains("signal_variance"));
         assert!(Periodic::new(1.0, 1.0, f64::NAN).unwrap_err().to_string().contains("period"));
         for kernel in kernels() {
-            assert!(kernel.with_log_parameters(&[0.0]).is_err());
+            assert!(kernel.with_log_parameters(&[]).is_err());
+            assert!(kernel.with_log_parameters(&[0.0; 9]).is_err());
             let infinite = vec![1e3; kernel.log_parameters().len()];
             assert!(kernel.with_log_parameters(&infinite).is_err());
         }

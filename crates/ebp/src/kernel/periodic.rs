@@ -95,4 +95,23 @@ impl Kernel for Periodic {
             *gradient += self.signal_variance * sum;
         }
     }
+
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    ) {
+        let (frequency, scale) = (PI / self.period, 2.0 / (self.length_scale * self.length_scale));
+        let mut row = vec![0.0; weights.len()];
+        self.fill_row(location, others, &mut row);
+        let others = others.chunks_exact(location.len());
+        for ((weight, k), other) in weights.iter().zip(row).zip(others) {
+            for ((sum, a), b) in gradient.iter_mut().zip(location).zip(other) {
+                // ∂k/∂t = −k (4π/(p ℓ²)) sin u cos u, and 2 sin u cos u = sin 2u
+                *sum -= weight * k * scale * frequency * (2.0 * frequency * (a - b)).sin();
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The squared exponential: k = v exp(−r²/(2ℓ²)), whose functions have all derivatives.
 
-use super::{Kernel, check_positive, from_logarithms, squared_distances};
+use super::{Kernel, add_differences, check_positive, from_logarithms, squared_distances};
 use crate::Result;
 
 /// k(t, t′) = v exp(−‖t − t′‖²/(2ℓ²)).
@@ -68,5 +68,21 @@ impl Kernel for Rbf {
         }
         gradient[0] += self.signal_variance * by_variance;
         gradient[1] += self.signal_variance * by_length;
+    }
+
+    fn add_location_gradient(
+        &self,
+        location: &[f64],
+        others: &[f64],
+        weights: &[f64],
+        gradient: &mut [f64],
+    ) {
+        let scale = 1.0 / (self.length_scale * self.length_scale);
+        let distances = squared_distances(location, others);
+        // ∂k/∂t = −k (t − t′)/ℓ²
+        let factors = weights.iter().zip(distances).map(|(weight, r2)| {
+            -weight * self.signal_variance * scale * (-0.5 * scale * r2).exp()
+        });
+        add_differences(location, others, factors, gradient);
     }
 }

@@ -20,6 +20,7 @@
 mod clouds;
 mod curves;
 mod device;
+mod latents;
 mod neural;
 mod pictures;
 mod presets;
@@ -44,6 +45,11 @@ pub use self::curves::{
 };
 pub(crate) use self::curves::{CurveSource, TableData, nats};
 pub use self::device::Device;
+pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
+pub use self::latents::{
+    GplvmSettings, LatentData, LatentDataSettings, LatentEvaluation, LatentModel,
+    LatentProcessName, LatentSets, LatentSettings, RowData, TableScale,
+};
 pub use self::neural::NeuralSettings;
 pub use self::pictures::{
     CompleteOptions, Completions, FigureColumns, GivenPicture, MaskOptions, PictureData,
@@ -89,6 +95,7 @@ enum Kind {
     Clouds(Box<CloudModel>),
     Pictures(Box<PictureModel>),
     SetEnergies(Box<SetEnergyModel>),
+    Latents(Box<LatentModel>),
 }
 
 impl Model {
@@ -150,6 +157,9 @@ impl Model {
             Settings::SetEnergies(settings) => {
                 Kind::SetEnergies(Box::new(SetEnergyModel::restore(settings, &checkpoint, device)?))
             }
+            Settings::Latents(settings) => {
+                Kind::Latents(Box::new(LatentModel::restore(settings, &checkpoint, device)?))
+            }
         };
         let directory = directory.map(Path::to_owned);
         Ok(Self { settings, checkpoint, directory, seconds, recalibration: None, kind })
@@ -192,6 +202,7 @@ impl Model {
             Kind::Clouds(model) => model.estimator(),
             Kind::Pictures(model) => model.process().name(),
             Kind::SetEnergies(_) => "set-energy",
+            Kind::Latents(model) => model.settings().process.name(),
         }
     }
 
@@ -253,6 +264,18 @@ impl Model {
         }
     }
 
+    /// The process with latents that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it is of another kind.
+    pub fn latents(&self) -> Result<&LatentModel> {
+        match &self.kind {
+            Kind::Latents(model) => Ok(model),
+            _ => Err(self.is_no_model_of("latents", "gplvm")),
+        }
+    }
+
     fn is_no_model_of(&self, wanted: &str, preset: &str) -> Error {
         let place = match &self.directory {
             Some(directory) => format!("`{}` holds", directory.display()),
@@ -273,12 +296,15 @@ impl Model {
         Ok(scores)
     }
 
-    /// Codes and features of clouds.
+    /// Codes and features of clouds, by a model of clouds or a Neural Statistician.
     ///
     /// # Errors
     ///
-    /// As [`clouds`](Self::clouds) and [`CloudModel::encode`].
+    /// As [`clouds`](Self::clouds), [`CloudModel::encode`] and [`LatentModel::encode`].
     pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
+        if let Kind::Latents(model) = &self.kind {
+            return model.encode(clouds);
+        }
         self.clouds()?.encode(clouds)
     }
 

@@ -8,6 +8,7 @@ macro_rules! presets {
 
 /// Name and text of every preset, sorted by name. A name with a slash is a file in a folder.
 pub const PRESETS: &[(&str, &str)] = presets![
+    "bruno",
     "celeba",
     "circle",
     "circle-ade",
@@ -15,6 +16,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "cloud-ade",
     "digits",
     "gp",
+    "gplvm",
     "lines",
     "lines-ade",
     "mnist",
@@ -35,6 +37,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "sine",
     "sines",
     "sines-ade",
+    "statistician",
     "sticks",
     "sticks-attention",
     "table",

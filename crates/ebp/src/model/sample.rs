@@ -50,7 +50,7 @@ pub struct Samples {
 }
 
 impl Model {
-    /// New sets from a model of clouds or an energy of whole sets.
+    /// New sets from a model of clouds, an energy of whole sets, BRUNO or a Neural Statistician.
     ///
     /// # Errors
     ///
@@ -77,6 +77,13 @@ impl Model {
             let drawn = model.sample(count, num_points, stream)?;
             let sets = drawn.chunks_exact(num_points * dim).map(<[f32]>::to_vec).collect();
             return Ok(Samples { sets, dim, prior: "no latent", report: DrawReport::default() });
+        }
+        if let Kind::Latents(model) = &self.kind {
+            let dim = model.dim();
+            let drawn = model.sample(count, num_points, stream)?;
+            let sets = drawn.chunks_exact(num_points * dim).map(<[f32]>::to_vec).collect();
+            let report = DrawReport::default();
+            return Ok(Samples { sets, dim, prior: "the model's own", report });
         }
         let model = self.clouds()?;
         let (theta, prior) = match &options.theta {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::{
-    CHECKPOINTS, CloudData, CurveData, Device, Kind, Model, PictureData, SetEnergyData, Settings,
-    clouds, curves, pictures, set_energies,
+    CHECKPOINTS, CloudData, CurveData, Device, Kind, LatentData, Model, PictureData, SetEnergyData,
+    Settings, clouds, curves, latents, pictures, set_energies,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
@@ -28,6 +28,8 @@ pub enum Data {
     Pictures(PictureData),
     /// Sets for energies of whole sets.
     SetEnergies(SetEnergyData),
+    /// Rows or sets with latents.
+    Latents(LatentData),
 }
 
 impl Data {
@@ -42,6 +44,7 @@ impl Data {
             Settings::Clouds(settings) => Self::Clouds(CloudData::load(settings)?),
             Settings::Pictures(settings) => Self::Pictures(PictureData::load(&settings.data)?),
             Settings::SetEnergies(settings) => Self::SetEnergies(SetEnergyData::load(settings)?),
+            Settings::Latents(settings) => Self::Latents(LatentData::load(settings)?),
         })
     }
 }
@@ -138,6 +141,9 @@ impl Model {
             }
             (Settings::SetEnergies(settings), Data::SetEnergies(data)) => {
                 set_energies::learn(settings, data, lesson)
+            }
+            (Settings::Latents(settings), Data::Latents(data)) => {
+                latents::learn(settings, data, lesson)
             }
             _ => Err(Error::invalid("data", settings.kind(), "data of another kind")),
         }?;
@@ -237,7 +243,16 @@ fn newest(folder: &Path) -> Result<Checkpoint> {
 fn sizes_that_differ(folder: &Path, config: &str) -> Option<String> {
     let before = newest(folder).ok()?.meta.config;
     let keys = differing_keys(&before, config).ok()?;
-    let sections = ["model.", "element_model.", "neural.", "implicit.", "exact."];
+    let sections = [
+        "model.",
+        "element_model.",
+        "neural.",
+        "implicit.",
+        "exact.",
+        "gplvm.",
+        "bruno.",
+        "statistician.",
+    ];
     let words: Vec<String> = keys
         .iter()
         .filter(|key| sections.iter().any(|section| key.starts_with(section)))

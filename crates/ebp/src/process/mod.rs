@@ -5,11 +5,13 @@
 //! could there be. Processes whose finite marginals are known in closed form also implement
 //! [`ExactProcess`].
 
+pub mod bruno;
 mod covariance;
 mod draw;
 mod energy_based;
 mod exact;
 mod gaussian;
+pub mod gplvm;
 mod hypotheses;
 mod implicit;
 mod lbfgs;
@@ -20,6 +22,7 @@ mod picture;
 mod set_energy;
 mod special;
 mod standardised;
+pub mod statistician;
 mod student_t;
 mod task;
 

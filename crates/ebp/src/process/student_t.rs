@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// Student-t marginals with ν degrees of freedom.
 #[derive(Clone, Copy, Debug)]
 pub struct StudentT {
-    degrees: f64,
+    pub(super) degrees: f64,
 }
 
 impl Family for StudentT {

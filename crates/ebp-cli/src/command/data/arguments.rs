@@ -28,6 +28,8 @@ pub(crate) enum Action {
     SampleMesh(SampleMeshArguments),
     /// Draw built-in shapes as point clouds
     Shapes(ShapesArguments),
+    /// Draw points on the strokes of pictures: MNIST as sets of the plane
+    Strokes(StrokesArguments),
     /// Say what a data set is, where it comes from and how its folder looks, and check a copy
     Info(InfoArguments),
 }
@@ -213,6 +215,39 @@ pub(crate) struct ShapesArguments {
     /// Folder for `CLASS.npy` [count, points, 3] and a contact sheet `CLASS.png`
     #[arg(value_name = "OUT")]
     pub(crate) out: PathBuf,
+}
+
+const STROKES_HELP: &str = "\
+A pixel is drawn with a probability proportional to its intensity, and the point is uniform within it;
+coordinates are in [-1, 1], y up.
+
+Examples:
+  ebp data strokes mnist/train-images-idx3-ubyte.gz strokes.npy
+  ebp data strokes mnist/t10k-images-idx3-ubyte.gz test.npy --count 200";
+
+/// Arguments of `ebp data strokes`.
+#[derive(Debug, Args)]
+#[command(after_help = STROKES_HELP)]
+pub(crate) struct StrokesArguments {
+    /// An IDX file, a folder or a zip archive of grey pictures
+    #[arg(value_name = "SRC")]
+    pub(crate) source: PathBuf,
+
+    /// The array to write, [pictures, points, 2] in npy
+    #[arg(value_name = "OUT")]
+    pub(crate) out: PathBuf,
+
+    /// Points of each picture
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    pub(crate) points: usize,
+
+    /// Pictures at most, the first of them [default: all]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) count: Option<usize>,
+
+    /// Seed of the points
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
 }
 
 /// Arguments of `ebp data info`.

@@ -45,6 +45,18 @@ impl Columns {
         })
     }
 
+    /// Every column as a value but the one called `label`, which may be missing.
+    pub(super) fn all_but(file: &str, header: &Record, label: &str) -> Result<Self> {
+        let set = Search { file, header }.optional(label)?;
+        let values: Vec<usize> =
+            (0..header.fields.len()).filter(|&place| Some(place) != set).collect();
+        if values.is_empty() {
+            let expected = format!("columns of numbers beside `{label}`");
+            return Err(parse_error(file, header.line, "names", expected, "none"));
+        }
+        Ok(Self { names: header.fields.clone(), set, locations: Vec::new(), values })
+    }
+
     /// The same for a table that may lack the values; then none are found.
     pub(super) fn find_locations(
         file: &str,

@@ -18,6 +18,7 @@
 mod columns;
 mod locations;
 mod records;
+mod rows;
 mod write;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use crate::{Error, IndexedSet, Result};
 
 pub use columns::ColumnChoice;
 pub use locations::{Locations, parse_locations, read_locations};
+pub use rows::{Rows, parse_rows, read_rows};
 pub use write::{quoted, write_sets, write_table};
 
 use columns::Columns;

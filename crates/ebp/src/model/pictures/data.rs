@@ -26,7 +26,7 @@ pub struct PictureData {
 }
 
 /// Pictures, and what they show if that is known.
-type Labelled = (Images, Option<Vec<u32>>);
+pub(in crate::model) type Labelled = (Images, Option<Vec<u32>>);
 
 impl PictureData {
     /// Reads or draws what the settings say.
@@ -75,10 +75,8 @@ impl PictureData {
                         MNIST's folder, with `--data PATH`",
             ));
         }
-        if let Some(training) = idx_file(path, "train-images") {
-            let test = idx_file(path, "t10k-images").ok_or_else(|| missing(path, "t10k-images"))?;
-            let training = (read_idx(&training)?, read_labels(path, "train-labels")?);
-            return Ok((training, (read_idx(&test)?, read_labels(path, "t10k-labels")?)));
+        if let Some(parts) = read_mnist(path)? {
+            return Ok(parts);
         }
         let options = ImageOptions {
             crop: match settings.crop_share {
@@ -93,6 +91,14 @@ impl PictureData {
         let test = training.split_off(training.len() - num_test);
         Ok(((training, None), (test, None)))
     }
+}
+
+/// Pictures for training and for the test, if the folder has MNIST's files.
+pub(in crate::model) fn read_mnist(folder: &Path) -> Result<Option<(Labelled, Labelled)>> {
+    let Some(training) = idx_file(folder, "train-images") else { return Ok(None) };
+    let test = idx_file(folder, "t10k-images").ok_or_else(|| missing(folder, "t10k-images"))?;
+    let training = (read_idx(&training)?, read_labels(folder, "train-labels")?);
+    Ok(Some((training, (read_idx(&test)?, read_labels(folder, "t10k-labels")?))))
 }
 
 /// The file of MNIST's folder whose name begins so, packed or not.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(crate) use self::complete::filled;
 pub use self::complete::{CompleteOptions, Completions, PixelDraw};
 pub use self::data::PictureData;
+pub(in crate::model) use self::data::read_mnist;
 pub use self::given::{GivenPicture, MaskOptions};
 pub use self::settings::{
     FigureColumns, PictureDataSettings, PictureEvaluation, PictureProcessName, PictureSettings,
