@@ -28,9 +28,10 @@ use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
-    EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PartitionBounds, PointMethod,
-    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, SetScore,
+    BagEvidence, BagPredictive, Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings,
+    EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive,
+    PartitionBounds, PointMethod, PointStart, PointsPredictive, PredictionRule, Rendered,
+    Rendering, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
