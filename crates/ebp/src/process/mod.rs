@@ -17,7 +17,7 @@ mod learner;
 pub mod neural;
 mod picture;
 mod set_energy;
-mod special;
+pub(crate) mod special;
 mod standardised;
 mod student_t;
 mod task;

@@ -32,7 +32,7 @@ fn series(x: f64) -> f64 {
 }
 
 /// ln Γ(a) − ln Γ(b) for a ≥ b > 0, without losing digits where both are large and close.
-pub(super) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
+pub(crate) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
     if b < LARGE {
         return libm::lgamma(a) - libm::lgamma(b);
     }
@@ -41,8 +41,13 @@ pub(super) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
     rest * a.ln() + (b - 0.5) * (rest / b).ln_1p() - rest + series(a) - series(b)
 }
 
+/// ln Γ(x) for x > 0.
+pub(crate) fn ln_gamma(x: f64) -> f64 {
+    libm::lgamma(x)
+}
+
 /// ψ(x) = d ln Γ(x)/dx for x > 0.
-pub(super) fn digamma(x: f64) -> f64 {
+pub(crate) fn digamma(x: f64) -> f64 {
     let (mut y, mut shift) = (x, 0.0);
     while y < LARGE {
         shift += 1.0 / y;
