@@ -15,6 +15,7 @@
 
 mod coherence;
 mod corpus;
+mod energy_based;
 pub mod held_out;
 mod learner;
 mod mixture;
@@ -23,6 +24,7 @@ use std::fmt::Debug;
 
 pub use self::coherence::{Coherence, coherence, top_words};
 pub use self::corpus::{Corpus, Document};
+pub use self::energy_based::EnergyBasedTopics;
 pub use self::learner::TopicLearner;
 pub use self::mixture::{FoldIn, TopicMixture};
 use crate::Result;
