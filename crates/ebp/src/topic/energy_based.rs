@@ -8,6 +8,8 @@
 //! its batches. A step reads `documents` of them, every document once before any comes again. In the mode
 //! `predictive` a random part of a document's words is its context.
 
+use serde::{Deserialize, Serialize};
+
 use crate::batch::{SetBatch, TaskBatch};
 use crate::nn::{Record, Step};
 use crate::process::{EnergyBasedProcess, LogDensity};
@@ -22,6 +24,22 @@ use super::{Corpus, Document, TopicLearner, TopicModel};
 /// How far along an axis of θ a topic is looked at, in standard deviations of its law.
 const FAR: f32 = 2.0;
 
+/// Settings of an energy-based process on documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EnergyBasedTopicsConfig {
+    /// Documents a step.
+    pub documents: usize,
+    /// The process.
+    pub model: EnergyBasedConfig,
+}
+
+impl Default for EnergyBasedTopicsConfig {
+    fn default() -> Self {
+        Self { documents: 64, model: EnergyBasedConfig::bags() }
+    }
+}
+
 /// An energy-based process that learns from documents.
 #[derive(Debug)]
 pub struct EnergyBasedTopics {
@@ -32,23 +50,22 @@ pub struct EnergyBasedTopics {
 }
 
 impl EnergyBasedTopics {
-    /// A process of random parameters, `documents` of the corpus a step. Its base measure is the
-    /// frequencies of the corpus.
+    /// A process of random parameters, whose base measure is the frequencies of the corpus.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidValue`] naming a setting that does not fit.
     pub fn new(
-        config: EnergyBasedConfig,
-        documents: usize,
+        config: EnergyBasedTopicsConfig,
         corpus: Corpus,
         (seed, device): (u64, &Device),
     ) -> Result<Self> {
+        let EnergyBasedTopicsConfig { documents, model } = config;
         if documents == 0 {
             return Err(Error::invalid("documents", "at least 1 a step", 0));
         }
         let space = Space::bag(corpus.num_words());
-        let mut process = EnergyBasedProcess::new(config, space, seed, device)?;
+        let mut process = EnergyBasedProcess::new(model, space, seed, device)?;
         let mut counts = vec![0; corpus.num_words()];
         for document in corpus.documents() {
             for (&word, &count) in document.words.iter().zip(document.counts) {
@@ -248,7 +265,8 @@ mod tests {
             ..EnergyBasedConfig::bags()
         };
         change(&mut config);
-        EnergyBasedTopics::new(config, 16, corpus(), (seed, &Device::default())).unwrap()
+        let config = EnergyBasedTopicsConfig { documents: 16, model: config };
+        EnergyBasedTopics::new(config, corpus(), (seed, &Device::default())).unwrap()
     }
 
     fn train(learner: &mut EnergyBasedTopics, steps: std::ops::Range<u64>) {

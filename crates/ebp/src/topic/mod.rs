@@ -24,7 +24,7 @@ use std::fmt::Debug;
 
 pub use self::coherence::{Coherence, coherence, top_words};
 pub use self::corpus::{Corpus, Document};
-pub use self::energy_based::EnergyBasedTopics;
+pub use self::energy_based::{EnergyBasedTopics, EnergyBasedTopicsConfig};
 pub use self::learner::TopicLearner;
 pub use self::mixture::{FoldIn, TopicMixture};
 use crate::Result;
