@@ -6,7 +6,7 @@ mod sampler;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Grid;
-use crate::point::{Activation, Pooling};
+use crate::point::{Activation, MAX_OUTPUTS, Pooling};
 use crate::{Error, Result};
 
 pub use self::proposal::{Estimator, ProposalConfig, ProposalKind};
@@ -732,5 +732,5 @@ impl EnergyBasedConfig {
 
 /// Symbols of an alphabet.
 const MOST_LEVELS: usize = 4096;
-/// Words of a vocabulary: their numbers are exact in f32.
-const MOST_WORDS: usize = 1 << 24;
+/// Words of a vocabulary, for which a network has an output each; their numbers are exact in f32.
+const MOST_WORDS: usize = MAX_OUTPUTS;

@@ -13,12 +13,18 @@
 //! Everything is judged in one way, [`held_out`], through one trait, [`TopicModel`]. What learns is a
 //! [`TopicLearner`]; what is judged is the model that it gives.
 
+pub mod bayesian_sets;
 mod coherence;
 mod corpus;
+pub mod ctm;
 mod energy_based;
 pub mod held_out;
+pub mod lda;
 mod learner;
 mod mixture;
+pub mod plsi;
+mod responsibilities;
+pub mod rsm;
 
 use std::fmt::Debug;
 
