@@ -159,6 +159,62 @@ impl SetBatch {
     }
 }
 
+/// Sets of words: the distinct words of each in rising order, and how often they occur. Nothing is
+/// left of the order in which they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WordCounts {
+    /// Where the words of each set begin, and the end.
+    pub(crate) starts: Vec<usize>,
+    pub(crate) words: Vec<u32>,
+    pub(crate) counts: Vec<u32>,
+}
+
+impl WordCounts {
+    /// Counts the words of every set; values are their numbers, whole and below `num_words`.
+    pub(crate) fn new(sets: &SetBatch, num_words: usize) -> Result<Self> {
+        let mut found = Self { starts: vec![0], words: Vec::new(), counts: Vec::new() };
+        let mut own = Vec::new();
+        for set in 0..sets.num_sets() {
+            own.clear();
+            for &value in sets.values(set) {
+                own.push(word(f64::from(value), num_words)?);
+            }
+            own.sort_unstable();
+            for same in own.chunk_by(|a, b| a == b) {
+                found.words.push(same[0]);
+                found.counts.push(u32::try_from(same.len()).unwrap_or(u32::MAX));
+            }
+            found.starts.push(found.words.len());
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn num_sets(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The words of a set with their counts.
+    pub(crate) fn of_set(&self, set: usize) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
+        let range = self.starts[set]..self.starts[set + 1];
+        self.words[range.clone()].iter().copied().zip(self.counts[range].iter().copied())
+    }
+
+    /// n of a set: its words, repeated ones counted as often as they occur.
+    pub(crate) fn size(&self, set: usize) -> usize {
+        self.of_set(set).map(|(_, count)| count as usize).sum()
+    }
+}
+
+/// The word whose number a value is.
+pub(crate) fn word(value: f64, num_words: usize) -> Result<u32> {
+    if value >= 0.0 && value < num_words as f64 && value.fract() == 0.0 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+        return Ok(value as u32);
+    }
+    let expected = format!("the number of a word, whole and below {num_words}");
+    Err(Error::invalid("word", expected, value))
+}
+
 /// Sets cut in two: what is observed, and what is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskBatch {

@@ -26,6 +26,7 @@ mod sampler;
 mod set;
 pub mod tape;
 pub mod tensor;
+pub mod topic;
 pub mod train;
 
 pub use error::{Error, Result};

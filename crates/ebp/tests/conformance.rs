@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! exact, importance, ade, score-matching  ×  curve, table, cloud, grey and colour pictures  ×  CPU, GPU
+//! exact                                    ×  bags of words                               ×  CPU, GPU
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
@@ -17,13 +18,15 @@ use ebp::nn::Step;
 use ebp::point::{CudaBackend, Precision};
 use ebp::process::{EnergyBasedProcess, Learner, Process, Task, picture_task};
 use ebp::recipe::{
-    EnergyBasedConfig, EnergyForm, Estimator, PosteriorForm, ProposalConfig, SamplerConfig, Space,
+    EnergyBasedConfig, EnergyForm, Estimator, LatentLaw, PosteriorForm, ProposalConfig,
+    SamplerConfig, Space,
 };
 use ebp::rng::Stream;
 use ebp::tape::Device;
 use ebp::tensor::Tensors;
 
 const SIDE: usize = 6;
+const NUM_WORDS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
@@ -32,9 +35,10 @@ enum Data {
     Cloud,
     Grey,
     Colour,
+    Bag,
 }
 
-use Data::{Cloud, Colour, Curve, Grey, Table};
+use Data::{Bag, Cloud, Colour, Curve, Grey, Table};
 use Estimator::{Ade, Exact, Importance, ScoreMatching};
 
 /// The CPU, and the GPU if there is one; otherwise a printed reason.
@@ -58,6 +62,7 @@ impl Data {
             Self::Cloud => Space::points(3, 2.0),
             Self::Grey => Space::picture(Grid::new(SIDE, SIDE).unwrap(), 1),
             Self::Colour => Space::picture(Grid::new(SIDE, SIDE).unwrap(), 3),
+            Self::Bag => Space::bag(NUM_WORDS),
         }
     }
 
@@ -94,6 +99,10 @@ impl Data {
             match self {
                 Self::Curve => values.push((2.0 * place[0] + phase).sin() + noise(i)),
                 Self::Table => values.push(0.8 * place[0] - phase * place[1] + noise(i)),
+                // One of four words of its kind.
+                Self::Bag => {
+                    values.push((2.0 * kind as f64 + (4.0 * f64::from(u[0])).floor()) % 16.0)
+                }
                 _ => {
                     let (sine, cosine) = (std::f64::consts::PI * place[0]).sin_cos();
                     let radius = 0.6 + 0.6 * phase;
@@ -130,22 +139,28 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
     let base = match data {
         Data::Cloud => EnergyBasedConfig::points(),
         Data::Grey | Data::Colour => EnergyBasedConfig::pictures(),
+        Data::Bag => EnergyBasedConfig::bags(),
         Data::Curve | Data::Table => EnergyBasedConfig::default(),
     };
     let is_exact = estimator == Exact;
     let proposal = match data {
         Data::Cloud => ProposalConfig::points(),
         Data::Grey | Data::Colour => ProposalConfig::around(),
-        Data::Curve | Data::Table => ProposalConfig::default(),
+        Data::Curve | Data::Table | Data::Bag => ProposalConfig::default(),
     };
     let sampler = if data == Data::Cloud { SamplerConfig::points() } else { base.sampler.clone() };
     EnergyBasedConfig {
         estimator,
-        energy: if is_exact { EnergyForm::Levels } else { EnergyForm::Element },
+        energy: match (data, is_exact) {
+            (Data::Bag, _) => EnergyForm::Words,
+            (_, true) => EnergyForm::Levels,
+            (_, false) => EnergyForm::Element,
+        },
         latent_dim: 3,
         encoder_widths: vec![16],
         head_widths: vec![],
         energy_widths: vec![16, 16],
+        hidden_share: if data == Data::Bag { 0.5 } else { 0.0 },
         embedding_dim: 8,
         input_scale: 3.0,
         levels: 16,
@@ -318,6 +333,7 @@ cells! {
     exact_cloud: Cloud, Exact;
     exact_grey: Grey, Exact;
     exact_colour: Colour, Exact;
+    exact_bag: Bag, Exact;
     importance_curve: Curve, Importance;
     importance_table: Table, Importance;
     importance_cloud: Cloud, Importance;
@@ -376,6 +392,26 @@ fn what_means_nothing_is_refused_with_the_reason() {
     assert!(message.contains("`spectral_norm`") && message.contains("slope"), "{message}");
     let message = refused(Grey, Importance, &|config| config.canvas_dim = 2);
     assert!(message.contains("`canvas_dim`") && message.contains("element"), "{message}");
+    for estimator in [Importance, Ade, ScoreMatching] {
+        let message = refused(Bag, estimator, &|_| ());
+        assert!(message.contains("`estimator`") && message.contains("is a sum"), "{message}");
+    }
+    for form in [EnergyForm::Levels, EnergyForm::Element] {
+        let message = refused(Bag, Exact, &|config| config.energy = form);
+        assert!(message.contains("`energy`") && message.contains("no order"), "{message}");
+    }
+    for form in [PosteriorForm::Table, PosteriorForm::DeepSets] {
+        let message = refused(Bag, Exact, &|config| config.posterior = form);
+        assert!(message.contains("`posterior`") && message.contains("no order"), "{message}");
+    }
+    let message = refused(Bag, Exact, &|config| config.latent_law = LatentLaw::Dirichlet);
+    assert!(message.contains("`latent_law`") && message.contains("topics"), "{message}");
+    let message = refused(Cloud, Exact, &|config| config.energy = EnergyForm::Words);
+    assert!(message.contains("`energy`") && message.contains("vocabulary"), "{message}");
+    let message = refused(Cloud, Exact, &|config| config.posterior = PosteriorForm::Counts);
+    assert!(message.contains("`posterior`") && message.contains("vocabulary"), "{message}");
+    let message = refused(Cloud, Exact, &|config| config.urn = 3.0);
+    assert!(message.contains("`urn`") && message.contains("vocabulary"), "{message}");
     // What needs a value between symbols, asked of a process that has none.
     let exact = process(Cloud, Exact, 1, &Device::default());
     let message = exact.log_potentials(&[0.0; 3], &[0.0; 3]).unwrap_err().to_string();

@@ -84,7 +84,8 @@ impl Alphabet {
 
 #[derive(Clone, Debug)]
 pub(crate) struct LevelsEnergy {
-    form: EnergyForm,
+    /// Whether a network gives the potentials of all symbols at once (`levels`), or reads one (`element`).
+    are_all_at_once: bool,
     pub(crate) alphabet: Alphabet,
     value_frequencies: usize,
     channels: Vec<Channel>,
@@ -138,7 +139,7 @@ impl LevelsEnergy {
             push_features(&[alphabet.unit_value(symbol)], config.value_frequencies, &mut symbols);
         }
         Ok(Self {
-            form: config.energy,
+            are_all_at_once: config.energy != EnergyForm::Element,
             alphabet,
             value_frequencies: config.value_frequencies,
             channels,
@@ -159,7 +160,7 @@ impl LevelsEnergy {
         let (mut of_channels, mut known, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for channel in 0..channels {
             let own: Vec<u32> = symbols.iter().skip(channel).step_by(channels).copied().collect();
-            if self.form == EnergyForm::Element {
+            if !self.are_all_at_once {
                 rows.push(device.bring(Choice::new(self.alphabet.levels, own.clone())?)?);
                 of_channels.push(Arc::new(own));
             } else {
@@ -201,17 +202,13 @@ impl LevelsEnergy {
         let rows = Self::rows(tape, channel, features, &known)?;
         let network = &self.channels[channel];
         let parameters = tape.parameter(&network.parameters)?;
-        match self.form {
-            EnergyForm::Levels => {
-                let points = network.points(parameters, rows, theta, offsets);
-                tape.point_values(&points)
-            }
-            EnergyForm::Element => {
-                let candidates = self.all_symbols(tape, rows, offsets)?;
-                let network = (&network.shape, parameters, Some(theta));
-                Ok(tape.log_partition(network, &candidates)?.values)
-            }
+        if self.are_all_at_once {
+            let points = network.points(parameters, rows, theta, offsets);
+            return tape.point_values(&points);
         }
+        let candidates = self.all_symbols(tape, rows, offsets)?;
+        let network = (&network.shape, parameters, Some(theta));
+        Ok(tape.log_partition(network, &candidates)?.values)
     }
 
     fn rows(tape: &mut Tape, channel: usize, features: Var, known: &Array) -> Result<Var> {
@@ -251,22 +248,19 @@ impl LevelsEnergy {
         for (number, channel) in self.channels.iter().enumerate() {
             let rows = Self::rows(tape, number, features, &targets.known[number])?;
             let parameters = tape.parameter(&channel.parameters)?;
-            let found = match self.form {
-                EnergyForm::Levels => {
-                    let points = channel.points(parameters, rows, theta, offsets);
-                    let values = tape.point_values(&points)?;
-                    tape.log_mass(values, &targets.symbols[number])?
-                }
-                EnergyForm::Element => {
-                    let candidates = self.all_symbols(tape, rows, offsets)?;
-                    let own = tape.gather(candidates.values, &targets.rows[number])?;
-                    let elements = tape.concat(&[own, rows])?;
-                    let points = channel.points(parameters, elements, theta, offsets);
-                    let values = tape.point_values(&points)?;
-                    let network = (&channel.shape, parameters, Some(theta));
-                    let partition = tape.log_partition(network, &candidates)?;
-                    tape.subtract(values, partition.log_partition)?
-                }
+            let found = if self.are_all_at_once {
+                let points = channel.points(parameters, rows, theta, offsets);
+                let values = tape.point_values(&points)?;
+                tape.log_mass(values, &targets.symbols[number])?
+            } else {
+                let candidates = self.all_symbols(tape, rows, offsets)?;
+                let own = tape.gather(candidates.values, &targets.rows[number])?;
+                let elements = tape.concat(&[own, rows])?;
+                let points = channel.points(parameters, elements, theta, offsets);
+                let values = tape.point_values(&points)?;
+                let network = (&channel.shape, parameters, Some(theta));
+                let partition = tape.log_partition(network, &candidates)?;
+                tape.subtract(values, partition.log_partition)?
             };
             total = Some(match total {
                 Some(sum) => tape.add(sum, found)?,
@@ -297,21 +291,21 @@ fn network(config: &EnergyBasedConfig, num_features: usize) -> MlpConfig {
         activate_output: false,
         ..MlpConfig::default()
     };
-    match config.energy {
-        EnergyForm::Levels => MlpConfig {
-            value_dim: num_features,
-            location_dim: 0,
-            hidden_widths: [&config.energy_widths[..], &[config.embedding_dim]].concat(),
-            output_dim: config.levels,
-            ..common
-        },
-        EnergyForm::Element => MlpConfig {
+    if config.energy == EnergyForm::Element {
+        return MlpConfig {
             value_dim: 1 + 2 * config.value_frequencies,
             location_dim: num_features,
             hidden_widths: config.energy_widths.clone(),
             output_dim: 1,
             ..common
-        },
+        };
+    }
+    MlpConfig {
+        value_dim: num_features,
+        location_dim: 0,
+        hidden_widths: [&config.energy_widths[..], &[config.embedding_dim]].concat(),
+        output_dim: config.levels,
+        ..common
     }
 }
 

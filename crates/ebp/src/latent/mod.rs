@@ -2,10 +2,11 @@
 //!
 //! Training with a small weight of the KL term leaves the codes of real sets, taken together, far from
 //! N(0, I). A prior that is fitted to them after training is still a p(θ), and makes better sets;
-//! results should say which of the four was used ([`Prior::name`]).
+//! results should say which of them was used ([`Prior::name`]).
 //!
 //! ```text
 //! StandardPrior   θ ~ N(0, I)
+//! DirichletPrior  softmax(θ) ~ Dirichlet(α): topics
 //! GaussianPrior   θ ~ N(m, Σ), fitted to codes
 //! KernelPrior     kernels around codes, one bandwidth for every principal direction
 //! FlowPrior       θ = m + L g(u), u ~ N(0, I): couplings g after the fitted Gaussian, Σ = L Lᵀ
@@ -15,6 +16,7 @@
 //! can become infinitely sharp on the training sets.
 
 mod codes;
+mod dirichlet;
 mod flow;
 mod gaussian;
 mod kernel;
@@ -25,6 +27,7 @@ use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 pub use codes::Codes;
+pub use dirichlet::DirichletPrior;
 pub use flow::{FlowConfig, FlowFit, FlowPrior};
 pub use gaussian::{GaussianPrior, StandardPrior};
 pub use kernel::{KernelConfig, KernelFit, KernelPrior};

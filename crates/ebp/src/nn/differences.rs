@@ -9,7 +9,7 @@ use crate::tape::{AdamConfig, Device, Parameter, ParameterBuilder, ParameterSet,
 ///
 /// f32 values of order one carry errors of about 1e-6; with h = 1e-2 that is 1e-4 in the quotient,
 /// and the curvature adds h² = 1e-4.
-pub(in crate::nn) fn check(
+pub(crate) fn check(
     builder: ParameterBuilder,
     parameters: &[(&str, Parameter)],
     output: impl Fn(&mut Tape) -> Result<Var>,

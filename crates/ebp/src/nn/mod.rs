@@ -13,7 +13,7 @@ mod batch_norm;
 mod coupling;
 mod dense;
 #[cfg(test)]
-mod differences;
+pub(crate) mod differences;
 mod lstm;
 mod network;
 mod spectral_norm;

@@ -1,4 +1,5 @@
-//! Maximum likelihood with log Z as a sum over a finite alphabet (`energy::levels`): no estimate.
+//! Maximum likelihood with log Z as a sum over a finite alphabet (`energy::levels`) or a vocabulary
+//! (`energy::words`): no estimate.
 
 use super::{Estimate, Partition, Round};
 use crate::energy::Energy;
@@ -11,6 +12,14 @@ pub(super) struct Exact;
 
 impl Partition for Exact {
     fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
+        if let (Energy::Words(words), Some((rows, shares))) = (round.energy, round.made.words) {
+            let masses = words.log_mass(tape, round.theta, rows)?;
+            let shares = tape.constant(shares.clone(), (shares.len(), 1))?;
+            let terms = tape.multiply(masses, shares)?;
+            let mean = tape.sum(terms)?;
+            let nats = tape.affine(mean, -1.0, 0.0)?;
+            return Ok(Estimate::of_nats(nats));
+        }
         let (Energy::Levels(levels), Some(symbols), Some(features)) =
             (round.energy, round.made.symbols, round.targets.features)
         else {

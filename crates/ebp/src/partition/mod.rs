@@ -28,11 +28,11 @@ pub(crate) use self::own_points::{GridMixture, Proposals, Workspace};
 use self::score_matching::ScoreMatching;
 pub(crate) use self::score_matching::{NoisyArrays, NoisyRows};
 
-use crate::energy::{ElementEnergy, Energy, SymbolRows};
+use crate::energy::{ElementEnergy, Energy, SymbolRows, WordRows};
 use crate::nn::Step;
 use crate::recipe::{EnergyBasedConfig, Estimator, Space};
 use crate::sampler::{Draws, Places};
-use crate::tape::{Device, ParameterSet, Points, Tape, Var};
+use crate::tape::{Array, Device, ParameterSet, Points, Tape, Var};
 use crate::{Error, Result, SetOffsets};
 
 /// An estimator of log Z in a training step.
@@ -103,6 +103,8 @@ pub(crate) struct Made<'a> {
     pub(crate) candidates: Option<&'a CandidateArrays>,
     pub(crate) noisy: Option<&'a NoisyArrays>,
     pub(crate) symbols: Option<&'a SymbolRows>,
+    /// Words of a vocabulary, and the share of every set in the loss per word, `[sets]`.
+    pub(crate) words: Option<(&'a WordRows, &'a Array)>,
 }
 
 impl<'a> Round<'a> {
@@ -110,8 +112,8 @@ impl<'a> Round<'a> {
     pub(crate) fn element_energy(&self) -> Result<&'a ElementEnergy> {
         match self.energy {
             Energy::Element(energy) => Ok(energy),
-            Energy::Levels(_) => {
-                Err(Error::invalid("energy", "`element` for this estimator", "levels"))
+            Energy::Levels(_) | Energy::Words(_) => {
+                Err(Error::invalid("energy", "`element` for this estimator", "another"))
             }
         }
     }

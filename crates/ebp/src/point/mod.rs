@@ -34,4 +34,4 @@ pub use dynamics::{
 };
 pub use likelihood::Likelihood;
 pub use mlp::{PointBatch, PointMlp};
-pub use shape::{ContextAt, LayerShape, MAX_WIDTH, MlpConfig, MlpShape};
+pub use shape::{ContextAt, LayerShape, MAX_OUTPUTS, MAX_WIDTH, MlpConfig, MlpShape};

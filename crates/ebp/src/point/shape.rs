@@ -17,6 +17,8 @@ use crate::{Error, Result};
 
 /// The largest width of any layer; wider ones would make a tile leave the cache.
 pub const MAX_WIDTH: usize = 4096;
+/// The largest number of outputs: those of a vocabulary, which `Tape::dense` computes without tiles.
+pub const MAX_OUTPUTS: usize = 1 << 20;
 
 /// Which layers receive the per-set context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -104,19 +106,20 @@ impl MlpShape {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming the field if a width is 0 or above [`MAX_WIDTH`], or a leaky
-    /// slope is outside [0, 1).
+    /// [`Error::InvalidValue`] naming the field if a width is 0 or above [`MAX_WIDTH`], the last one
+    /// above [`MAX_OUTPUTS`], or a leaky slope is outside [0, 1).
     pub fn new(config: MlpConfig) -> Result<Self> {
-        let check = |field: String, found: usize, least: usize| {
-            if (least..=MAX_WIDTH).contains(&found) {
+        let check_up_to = |most: usize, field: String, found: usize, least: usize| {
+            if (least..=most).contains(&found) {
                 return Ok(());
             }
-            Err(Error::invalid(field, format!("between {least} and {MAX_WIDTH}"), found))
+            Err(Error::invalid(field, format!("between {least} and {most}"), found))
         };
+        let check = |field, found, least| check_up_to(MAX_WIDTH, field, found, least);
         check("value_dim".into(), config.value_dim, 1)?;
         check("location_dim".into(), config.location_dim, 0)?;
         check("context_dim".into(), config.context_dim, 0)?;
-        check("output_dim".into(), config.output_dim, 1)?;
+        check_up_to(MAX_OUTPUTS, "output_dim".into(), config.output_dim, 1)?;
         for (i, &width) in config.hidden_widths.iter().enumerate() {
             check(format!("hidden_widths[{i}]"), width, 1)?;
         }

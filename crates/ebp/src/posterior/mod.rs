@@ -4,10 +4,12 @@
 //! h = [pool(elements), log n],    (μ, log σ) = ρ(h),    nothing known: μ = 0, σ = 1
 //! ```
 //!
-//! `deep_sets` pools a network over elements, `table` sums a vector per place of a grid; `codes` is
-//! a second level of the latent, given θ. Nothing here knows the order of the elements.
+//! `deep_sets` pools a network over elements, `table` sums a vector per place of a grid, `counts` one
+//! per word of a vocabulary; `codes` is a second level of the latent, given θ. Nothing here knows the
+//! order of the elements.
 
 mod codes;
+mod counts;
 mod deep_sets;
 mod table;
 
@@ -16,10 +18,11 @@ use std::sync::Arc;
 use crate::batch::SetBatch;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::recipe::{EnergyBasedConfig, PosteriorForm, Space};
-use crate::tape::{Array, Device, Gaussian, Group, Tape, Var};
-use crate::{Result, SetOffsets};
+use crate::tape::{Array, Choice, Device, Gaussian, Group, Tape, Var};
+use crate::{Error, Result, SetOffsets};
 
 pub(crate) use self::codes::LocalPosterior;
+use self::counts::Counts;
 use self::deep_sets::DeepSets;
 use self::table::Table;
 
@@ -44,10 +47,11 @@ pub(crate) struct Posterior {
 enum Elements {
     DeepSets(DeepSets),
     Table(Table),
+    Counts(Counts),
 }
 
 /// Sets as the posterior reads them, on the host.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct PosteriorRows {
     pub(crate) rows: Vec<f32>,
     pub(crate) columns: usize,
@@ -56,6 +60,8 @@ pub(crate) struct PosteriorRows {
     pub(crate) sizes: Vec<f32>,
     /// 1 for sets with elements, 0 for the others.
     pub(crate) is_told: Vec<f32>,
+    /// The word of every row, where rows are words of a vocabulary.
+    pub(crate) words: Option<Choice>,
 }
 
 /// The same on a device.
@@ -68,6 +74,7 @@ pub(crate) struct PosteriorArrays {
     is_told: Array,
     /// Whether no set is empty.
     are_all_told: bool,
+    words: Option<Arc<Choice>>,
 }
 
 impl PosteriorRows {
@@ -79,6 +86,7 @@ impl PosteriorRows {
             offsets: SetOffsets::from_sizes(sizes.iter().map(|&size| size.max(1)))?,
             sizes: sizes.iter().map(|&size| (size.max(1) as f32).ln() - USUAL_LOG_SIZE).collect(),
             is_told: sizes.iter().map(|&size| f32::from(u8::from(size > 0))).collect(),
+            words: None,
         })
     }
 
@@ -90,6 +98,10 @@ impl PosteriorRows {
             offsets: device.bring(self.offsets)?,
             sizes: device.upload(self.sizes)?,
             is_told: device.upload(self.is_told)?,
+            words: match self.words {
+                Some(words) => Some(device.bring(words)?),
+                None => None,
+            },
         })
     }
 }
@@ -122,15 +134,19 @@ impl Posterior {
         space: &Space,
         group: &mut Group<'_>,
     ) -> Result<Self> {
-        let elements = match (config.posterior, space.grid) {
-            (PosteriorForm::Table, Some(grid)) => {
+        let elements = match (config.posterior, space.grid, space.num_words) {
+            (PosteriorForm::Table, Some(grid), _) => {
                 Elements::Table(Table::new(config, space, grid, group)?)
+            }
+            (PosteriorForm::Counts, _, Some(num_words)) => {
+                Elements::Counts(Counts::new(config, num_words, group)?)
             }
             _ => Elements::DeepSets(DeepSets::new(config, space, group)?),
         };
         let width = match &elements {
             Elements::Table(table) => table.width(),
             Elements::DeepSets(network) => network.width(),
+            Elements::Counts(counts) => counts.width(),
         };
         let num_pooled = width + usize::from(config.sees_size);
         let head = DenseConfig {
@@ -162,6 +178,7 @@ impl Posterior {
         match &self.elements {
             Elements::Table(table) => table.rows(sets),
             Elements::DeepSets(network) => network.rows(sets),
+            Elements::Counts(counts) => counts.rows(sets),
         }
     }
 
@@ -173,6 +190,12 @@ impl Posterior {
         let (features, active) = match &self.elements {
             Elements::Table(table) => table.read(tape, rows)?,
             Elements::DeepSets(network) => network.read(tape, rows, &sets.offsets)?,
+            Elements::Counts(counts) => {
+                let Some(words) = &sets.words else {
+                    return Err(Error::invalid("rows", "words of a vocabulary", "others"));
+                };
+                counts.read(tape, rows, (words, &sets.offsets))?
+            }
         };
         let mut pooled = active;
         if self.sees_size {

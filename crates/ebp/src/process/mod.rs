@@ -20,7 +20,7 @@ pub mod neural;
 mod pareto;
 mod picture;
 mod set_energy;
-mod special;
+pub(crate) mod special;
 mod standardised;
 pub mod statistician;
 mod student_t;
@@ -32,10 +32,10 @@ use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
-    EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PartitionBounds, PointMethod,
-    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, ScoreSettings,
-    SetScore,
+    BagEvidence, BagPredictive, Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings,
+    EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive,
+    PartitionBounds, PointMethod, PointStart, PointsPredictive, PredictionRule, Rendered,
+    Rendering, ScoreSettings, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};

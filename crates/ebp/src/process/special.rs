@@ -32,7 +32,7 @@ fn series(x: f64) -> f64 {
 }
 
 /// ln Γ(a) − ln Γ(b) for a ≥ b > 0, without losing digits where both are large and close.
-pub(super) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
+pub(crate) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
     if b < LARGE {
         return libm::lgamma(a) - libm::lgamma(b);
     }
@@ -41,8 +41,13 @@ pub(super) fn ln_gamma_ratio(a: f64, b: f64) -> f64 {
     rest * a.ln() + (b - 0.5) * (rest / b).ln_1p() - rest + series(a) - series(b)
 }
 
+/// ln Γ(x) for x > 0.
+pub(crate) fn ln_gamma(x: f64) -> f64 {
+    libm::lgamma(x)
+}
+
 /// ψ(x) = d ln Γ(x)/dx for x > 0.
-pub(super) fn digamma(x: f64) -> f64 {
+pub(crate) fn digamma(x: f64) -> f64 {
     let (mut y, mut shift) = (x, 0.0);
     while y < LARGE {
         shift += 1.0 / y;
@@ -56,6 +61,23 @@ pub(super) fn digamma(x: f64) -> f64 {
         .rev()
         .fold(0.0, |sum, (k, c)| (sum + c * (2 * k + 1) as f64) * square);
     y.ln() - 0.5 / y - sum - shift
+}
+
+/// ψ′(x) for x > 0.
+pub(crate) fn trigamma(x: f64) -> f64 {
+    let (mut y, mut shift) = (x, 0.0);
+    while y < LARGE {
+        shift += 1.0 / (y * y);
+        y += 1.0;
+    }
+    // B_{2k} = 2k (2k − 1) times the coefficients above: ψ′(y) = 1/y + 1/(2y²) + Σ_k B_{2k}/y^{2k+1}
+    let square = 1.0 / (y * y);
+    let sum = STIRLING
+        .iter()
+        .enumerate()
+        .rev()
+        .fold(0.0, |sum, (k, c)| (sum + c * ((2 * k + 2) * (2 * k + 1)) as f64) * square);
+    (1.0 + sum + 0.5 / y) / y + shift
 }
 
 #[cfg(test)]
@@ -94,6 +116,21 @@ mod tests {
         let euler = 0.577_215_664_901_532_9;
         assert!((digamma(1.0) + euler).abs() < 1e-14);
         assert!((digamma(0.5) + euler + 4_f64.ln()).abs() < 1e-14);
+    }
+
+    /// ψ′(1) = π²/6, ψ′(½) = π²/2, ψ′(¼) = π² + 8 G with Catalan's number; ψ′(x) − ψ′(x + 1) = 1/x².
+    #[test]
+    fn trigamma_has_its_closed_forms() {
+        let square = std::f64::consts::PI.powi(2);
+        for (x, expected) in [
+            (1.0, square / 6.0),
+            (0.5, square / 2.0),
+            (0.25, square + 8.0 * 0.915_965_594_177_219_1),
+            (2.0, square / 6.0 - 1.0),
+            (20.0, square / 6.0 - (1..20).map(|n| 1.0 / f64::from(n * n)).sum::<f64>()),
+        ] {
+            assert!((trigamma(x) - expected).abs() < 1e-14 * expected.max(10.0), "{x}");
+        }
     }
 
     /// Γ(b + 3)/Γ(b) = b (b + 1) (b + 2).

@@ -6,7 +6,7 @@ mod sampler;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Grid;
-use crate::point::{Activation, Pooling};
+use crate::point::{Activation, MAX_OUTPUTS, Pooling};
 use crate::{Error, Result};
 
 pub use self::proposal::{Estimator, ProposalConfig, ProposalKind};
@@ -27,22 +27,34 @@ pub struct Space {
     pub high: f32,
     /// The pixels, where locations are those of a picture.
     pub grid: Option<Grid>,
+    /// The words, where elements are words of a finite vocabulary; a value is a word's number.
+    pub num_words: Option<usize>,
 }
 
 impl Space {
     /// Sets of points in [−b, b]ᵈ.
     pub fn points(value_dim: usize, half_width: f32) -> Self {
-        Self { location_dim: 0, value_dim, low: -half_width, high: half_width, grid: None }
+        let (low, high) = (-half_width, half_width);
+        Self { location_dim: 0, value_dim, low, high, grid: None, num_words: None }
     }
 
     /// Values in a domain at locations.
     pub fn regression(location_dim: usize, value_dim: usize, (low, high): (f32, f32)) -> Self {
-        Self { location_dim, value_dim, low, high, grid: None }
+        Self { location_dim, value_dim, low, high, grid: None, num_words: None }
     }
 
     /// Pixels of `channels` numbers in [−1, 1].
     pub fn picture(grid: Grid, channels: usize) -> Self {
-        Self { location_dim: 2, value_dim: channels, low: -1.0, high: 1.0, grid: Some(grid) }
+        let (low, high) = (-1.0, 1.0);
+        let grid = Some(grid);
+        Self { location_dim: 2, value_dim: channels, low, high, grid, num_words: None }
+    }
+
+    /// Bags of words: elements without location, each the number of a word below `num_words`.
+    pub fn bag(num_words: usize) -> Self {
+        let high = num_words as f32;
+        let num_words = Some(num_words);
+        Self { location_dim: 0, value_dim: 1, low: 0.0, high, grid: None, num_words }
     }
 
     fn check(&self) -> Result<()> {
@@ -52,6 +64,12 @@ impl Space {
         if !(self.low < self.high && (self.high - self.low).is_finite()) {
             let found = format!("[{}, {}]", self.low, self.high);
             return Err(Error::invalid("value domain", "finite with low < high", found));
+        }
+        if let Some(found) = self.num_words
+            && !(2..=MOST_WORDS).contains(&found)
+        {
+            let expected = format!("between 2 and {MOST_WORDS}");
+            return Err(Error::invalid("num_words", expected, found));
         }
         Ok(())
     }
@@ -100,6 +118,8 @@ pub enum PosteriorForm {
     Table,
     /// A network over value and location, pooled.
     DeepSets,
+    /// A vector per word of a vocabulary, by the logarithm of its count, summed.
+    Counts,
 }
 
 /// How log potentials are computed.
@@ -110,6 +130,38 @@ pub enum EnergyForm {
     Levels,
     /// f(x, t; θ) of one value.
     Element,
+    /// Those of all words of a vocabulary, once per set: f(w; θ) = log p₀(w) + b_w + ⟨e_w, h(θ)⟩.
+    Words,
+    /// Mixed topics, once per set: f(w; θ) = log Σ_k softmax(θ)_k Φ_kw, as in latent Dirichlet
+    /// allocation.
+    Topics,
+}
+
+impl EnergyForm {
+    /// Whether it is over the words of a vocabulary.
+    pub(crate) fn is_of_words(self) -> bool {
+        matches!(self, Self::Words | Self::Topics)
+    }
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Levels => "levels",
+            Self::Element => "element",
+            Self::Words => "words",
+            Self::Topics => "topics",
+        }
+    }
+}
+
+/// The law of θ before any element is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatentLaw {
+    /// θ ~ N(0, I).
+    Normal,
+    /// exp θ_k ~ Gamma(α): softmax(θ) is Dirichlet(α, …, α), as in latent Dirichlet allocation.
+    Dirichlet,
 }
 
 /// Which layers of the energy θ enters.
@@ -185,6 +237,10 @@ pub struct AugmentationConfig {
 pub struct EnergyBasedConfig {
     /// Numbers of θ.
     pub latent_dim: usize,
+    /// Their law.
+    pub latent_law: LatentLaw,
+    /// α of the law `dirichlet`.
+    pub concentration: f64,
 
     /// How elements become the vector that the posterior reads.
     pub posterior: PosteriorForm,
@@ -227,6 +283,9 @@ pub struct EnergyBasedConfig {
     pub levels: usize,
     /// Width of the layer that meets the symbols, for the energy `levels`.
     pub embedding_dim: usize,
+    /// The concentration s at the start with which every set has a law of words of its own, Dirichlet
+    /// around that of θ; 0 for none.
+    pub urn: f64,
 
     /// Fourier pairs of every coordinate of a location.
     pub location_frequencies: usize,
@@ -264,6 +323,8 @@ pub struct EnergyBasedConfig {
     /// The learned sampler.
     pub sampler: SamplerConfig,
 
+    /// The largest share of a set's words that is hidden from the posterior in a step.
+    pub hidden_share: f64,
     /// Points of a set that the posterior reads in a step; 0 for all.
     pub encoder_points: usize,
     /// Elements of a set whose likelihood is taken in a step; 0 for all.
@@ -305,6 +366,8 @@ impl Default for EnergyBasedConfig {
     fn default() -> Self {
         Self {
             latent_dim: 8,
+            latent_law: LatentLaw::Normal,
+            concentration: 0.1,
             posterior: PosteriorForm::DeepSets,
             encoder_widths: vec![64, 64],
             pooling: PosteriorPooling::Max,
@@ -325,6 +388,7 @@ impl Default for EnergyBasedConfig {
             gradient_penalty: 0.0,
             levels: 256,
             embedding_dim: 64,
+            urn: 0.0,
             location_frequencies: 3,
             value_frequencies: 0,
             window: 0,
@@ -342,6 +406,7 @@ impl Default for EnergyBasedConfig {
             proposal: ProposalConfig::default(),
             score_noises: vec![0.03, 0.1, 0.3],
             sampler: SamplerConfig::default(),
+            hidden_share: 0.0,
             encoder_points: 0,
             likelihood_points: 0,
             jitter: 0.0,
@@ -428,6 +493,31 @@ impl EnergyBasedConfig {
         }
     }
 
+    /// For bags of words.
+    pub fn bags() -> Self {
+        Self {
+            latent_dim: 50,
+            posterior: PosteriorForm::Counts,
+            encoder_widths: vec![256],
+            head_widths: vec![],
+            first_log_std_dev: -1.0,
+            energy: EnergyForm::Words,
+            energy_widths: vec![],
+            input_scale: 1.0,
+            location_frequencies: 0,
+            urn: 200.0,
+            mode: TrainingMode::FullSet,
+            estimator: Estimator::Exact,
+            kl_warm_up: 500,
+            learning_rate: 2e-3,
+            learning_rate_warm_up: 50,
+            max_gradient_norm: 5.0,
+            average_decay: 0.995,
+            num_draws: 64,
+            ..Self::default()
+        }
+    }
+
     /// Checks every setting, and that they fit each other and the data.
     ///
     /// # Errors
@@ -453,6 +543,7 @@ impl EnergyBasedConfig {
             ("input_scale", f64::from(self.input_scale)),
             ("temperature", self.temperature),
             ("learning_rate", self.learning_rate),
+            ("concentration", self.concentration),
             ("max_gradient_norm", self.max_gradient_norm),
         ]
         .into_iter()
@@ -467,6 +558,7 @@ impl EnergyBasedConfig {
             ("base_std_dev", f64::from(self.base_std_dev)),
             ("gradient_penalty", self.gradient_penalty),
             ("kl_weight", self.kl_weight),
+            ("urn", self.urn),
             ("jitter", f64::from(self.jitter)),
             ("final_jitter", f64::from(self.final_jitter)),
             ("augmentation.stretch", f64::from(self.augmentation.stretch)),
@@ -480,6 +572,7 @@ impl EnergyBasedConfig {
         }
         for (field, found) in [
             ("blind", self.blind),
+            ("hidden_share", self.hidden_share),
             ("perturbation.share", self.perturbation.share),
             ("final_learning_rate", self.final_learning_rate),
         ] {
@@ -499,6 +592,7 @@ impl EnergyBasedConfig {
             return Err(Error::invalid("levels", expected, self.levels));
         }
         self.check_combination(space)?;
+        self.check_words(space)?;
         if self.has_sampler() {
             self.sampler.check()?;
         }
@@ -528,7 +622,7 @@ impl EnergyBasedConfig {
                     return refuse(field, needs, &found);
                 }
             }
-            if self.posterior == PosteriorForm::Table {
+            if self.posterior == PosteriorForm::Table && space.num_words.is_none() {
                 return refuse("posterior", "`deep-sets` without a grid of pixels", &"table");
             }
         }
@@ -559,6 +653,68 @@ impl EnergyBasedConfig {
         Ok(())
     }
 
+    /// Refuses what bags of words cannot have, and what nothing else can.
+    fn check_words(&self, space: &Space) -> Result<()> {
+        let refuse = |field: &str, expected: &str, found: &dyn std::fmt::Display| {
+            Err(Error::invalid(field, expected, found))
+        };
+        let is_counts = self.posterior == PosteriorForm::Counts;
+        if space.num_words.is_none() {
+            let expected = "0 unless elements are words of a vocabulary";
+            if self.energy.is_of_words() {
+                let expected = "`levels` or `element` unless elements are words of a vocabulary";
+                return refuse("energy", expected, &self.energy.name());
+            }
+            if is_counts {
+                let expected = "`deep-sets` or `table` unless elements are words of a vocabulary";
+                return refuse("posterior", expected, &"counts");
+            }
+            for (field, found) in [("urn", self.urn), ("hidden_share", self.hidden_share)] {
+                if found > 0.0 {
+                    return refuse(field, expected, &found);
+                }
+            }
+        } else {
+            if self.estimator != Estimator::Exact {
+                let expected =
+                    "`exact` for words, whose Z is a sum and which have nothing between them";
+                return refuse("estimator", expected, &self.estimator.name());
+            }
+            if !self.energy.is_of_words() {
+                let expected = "`words` or `topics`: numbers of words have no order";
+                return refuse("energy", expected, &self.energy.name());
+            }
+            if !is_counts {
+                let expected = "`counts`: numbers of words have no order";
+                let is_table = self.posterior == PosteriorForm::Table;
+                return refuse(
+                    "posterior",
+                    expected,
+                    &if is_table { "table" } else { "deep-sets" },
+                );
+            }
+            if self.encoder_widths.len() > 1 {
+                let expected = "a single width for the posterior `counts`";
+                return refuse("encoder_widths", expected, &self.encoder_widths.len());
+            }
+            if self.energy == EnergyForm::Topics && !self.energy_widths.is_empty() {
+                let expected = "none for the energy `topics`";
+                return refuse("energy_widths", expected, &self.energy_widths.len());
+            }
+        }
+        if self.latent_law == LatentLaw::Dirichlet {
+            if self.energy != EnergyForm::Topics {
+                let expected = "`normal` unless the energy is `topics`, which mixes by softmax(θ)";
+                return refuse("latent_law", expected, &"dirichlet");
+            }
+            if self.mode == TrainingMode::Predictive {
+                let expected = "`full-set` for the law `dirichlet`: no context stands in its place";
+                return refuse("mode", expected, &"predictive");
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn has_sampler(&self) -> bool {
         self.estimator == Estimator::Ade || self.proposal.uses_sampler(self.estimator)
     }
@@ -576,3 +732,5 @@ impl EnergyBasedConfig {
 
 /// Symbols of an alphabet.
 const MOST_LEVELS: usize = 4096;
+/// Words of a vocabulary, for which a network has an output each; their numbers are exact in f32.
+const MOST_WORDS: usize = MAX_OUTPUTS;

@@ -156,11 +156,7 @@ impl LatentSets {
         self.drawn(sets, &self.held_out)
     }
 
-    fn drawn(
-        &self,
-        sets: impl Iterator<Item = (Vec<f32>, f64)>,
-        origin: &Origin,
-    ) -> DrawnSets {
+    fn drawn(&self, sets: impl Iterator<Item = (Vec<f32>, f64)>, origin: &Origin) -> DrawnSets {
         let mut drawn = DrawnSets { values: Vec::new(), corrections: Vec::new(), truth: None };
         let volume = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
         for (mut set, correction) in sets {
@@ -185,7 +181,9 @@ fn clouds(clouds: CloudSource, size: usize) -> Result<Origin> {
             clouds.size(set),
             clouds.name(set)
         );
-        return Err(Error::refused(message).with_help("lower `data.set_size`, or leave the set out"));
+        return Err(
+            Error::refused(message).with_help("lower `data.set_size`, or leave the set out")
+        );
     }
     Ok(Origin::Clouds(clouds))
 }
@@ -194,7 +192,9 @@ impl Classes {
     fn new(images: Images, labels: Option<Vec<u32>>, size: usize) -> Result<Self> {
         let Some(labels) = labels.filter(|labels| labels.len() == images.len()) else {
             let message = "sets of one class need a label for every picture";
-            return Err(Error::refused(message).with_help("put MNIST's files of labels beside them"));
+            return Err(
+                Error::refused(message).with_help("put MNIST's files of labels beside them")
+            );
         };
         let most = labels.iter().max().map_or(0, |&most| most as usize);
         let mut members = vec![Vec::new(); most + 1];
@@ -256,7 +256,8 @@ impl Origin {
             Self::Classes(classes) => {
                 let members = &classes.members[set];
                 let order = stream.child(0).permutation(members.len());
-                let chosen = order[..size].iter().map(|&place| classes.images.image(members[place]));
+                let chosen =
+                    order[..size].iter().map(|&place| classes.images.image(members[place]));
                 let levels: Vec<u8> = chosen.flatten().copied().collect();
                 dequantised(&levels, stream.child(1))
             }

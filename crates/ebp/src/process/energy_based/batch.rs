@@ -8,8 +8,9 @@ use rayon::prelude::*;
 
 use super::step_points::{self, PointPlan, PreparedPoints};
 use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
-use crate::batch::{SetBatch, TaskBatch};
-use crate::energy::{Alphabet, Looks, Observed, SymbolRows, known_places, push_features};
+use crate::batch::{SetBatch, TaskBatch, WordCounts};
+use crate::energy::{Alphabet, Looks, Observed, SymbolRows, WordRows, WordsEnergy};
+use crate::energy::{known_places, push_features};
 use crate::nn::Step;
 use crate::partition::{
     CandidateArrays, CandidateRows, Made, NoisyArrays, NoisyRows, Targets, WriteTargets,
@@ -39,7 +40,8 @@ pub struct Batch {
     pub(super) targets: TargetArrays,
     pub(super) candidates: Option<CandidateArrays>,
     pub(super) noisy: Option<NoisyArrays>,
-    /// 1/(sets · n) of every set, n counting all its targets.
+    /// 1/(sets · n) of every set, n counting all its targets; of bags of words 1/Σn, as in the evidence
+    /// of the collection per word.
     pub(super) kl_weights: Array,
 }
 
@@ -51,6 +53,7 @@ impl Batch {
             candidates: self.candidates.as_ref(),
             noisy: self.noisy.as_ref(),
             symbols: self.targets.symbols.as_ref(),
+            words: self.targets.words.as_ref().map(|words| (words, &self.kl_weights)),
         }
     }
 }
@@ -65,6 +68,7 @@ pub(super) struct TargetArrays {
     pub(super) offsets: Arc<SetOffsets>,
     base: f64,
     pub(super) symbols: Option<SymbolRows>,
+    pub(super) words: Option<WordRows>,
     pub(super) picture: Option<PictureTargets>,
 }
 
@@ -167,7 +171,9 @@ impl BatchMaker {
 
     pub(super) fn make(&self, tasks: &TaskBatch, plan: Plan, stream: Stream) -> Result<Batch> {
         tasks.check(self.space.location_dim, self.space.value_dim)?;
-        if self.space.location_dim == 0 {
+        if let Energy::Words(energy) = &self.parts.energy {
+            self.of_bags(tasks, plan, energy, stream)
+        } else if self.space.location_dim == 0 {
             self.of_points(tasks, plan, stream)
         } else {
             self.of_elements(tasks, plan, stream)
@@ -306,6 +312,57 @@ impl BatchMaker {
         })
     }
 
+    /// Bags: the posterior reads some of the words, the likelihood is that of all, or of those beside the
+    /// context.
+    fn of_bags(
+        &self,
+        tasks: &TaskBatch,
+        plan: Plan,
+        energy: &WordsEnergy,
+        stream: Stream,
+    ) -> Result<Batch> {
+        let union = tasks.context.union(&tasks.target)?;
+        let is_whole = self.config.mode == TrainingMode::FullSet;
+        let target = if is_whole { &union } else { &tasks.target };
+        let counted = WordCounts::new(target, energy.num_words)?;
+        let given = match self.config.mode {
+            TrainingMode::FullSet => None,
+            TrainingMode::Predictive => Some(WordCounts::new(&tasks.context, energy.num_words)?),
+        };
+        let read = if plan.is_training && self.config.hidden_share > 0.0 {
+            self.posterior_rows(&self.seen_words(&union, stream.child(4))?)?
+        } else {
+            self.posterior_rows(&union)?
+        };
+        let words = WordRows::new(&counted, given.as_ref(), (energy, &self.device))?;
+        #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+        let share = (1.0 / target.num_elements() as f64) as f32;
+        let values = counted.words.iter().map(|&word| word as f32).collect();
+        let targets = self.targets(values, None, Arc::clone(&words.offsets), None)?;
+        Ok(Batch {
+            all: read,
+            context: self.given(&tasks.context)?,
+            targets: TargetArrays { words: Some(words), ..targets },
+            candidates: None,
+            noisy: None,
+            kl_weights: self.device.upload(vec![share; tasks.num_sets()])?,
+        })
+    }
+
+    /// Every set without a random part of its words, of a share that is uniform up to the largest.
+    fn seen_words(&self, sets: &SetBatch, stream: Stream) -> Result<SetBatch> {
+        let mut seen = SetBatch::new(0, 1);
+        for set in 0..sets.num_sets() {
+            let values = sets.values(set);
+            let mut uniforms = vec![0.0_f32; values.len() + 1];
+            stream.child(set as u64).fill_uniform(0, 0, &mut uniforms);
+            let hidden = f64::from(uniforms[values.len()]) * self.config.hidden_share;
+            let kept = values.iter().zip(&uniforms).filter(|(_, u)| f64::from(**u) >= hidden);
+            seen.push(&[], &kept.map(|(value, _)| *value).collect::<Vec<f32>>())?;
+        }
+        Ok(seen)
+    }
+
     fn noisy(&self, values: &[f32], stream: Stream) -> Result<Option<NoisyArrays>> {
         if self.config.estimator != Estimator::ScoreMatching {
             return Ok(None);
@@ -396,7 +453,7 @@ impl BatchMaker {
         let dims = self.space.value_dim;
         let symbols = match &self.parts.energy {
             Energy::Levels(levels) => Some(levels.symbol_rows(&values, &self.device)?),
-            Energy::Element(_) => None,
+            Energy::Element(_) | Energy::Words(_) => None,
         };
         let base = self.base(&values, &offsets);
         let features = match features {
@@ -404,7 +461,7 @@ impl BatchMaker {
             None => None,
         };
         let values = self.device.upload(values)?;
-        Ok(TargetArrays { values, dims, features, offsets, base, symbols, picture })
+        Ok(TargetArrays { values, dims, features, offsets, base, symbols, words: None, picture })
     }
 
     /// Mean over sets of the mean of the base measure.
@@ -455,7 +512,7 @@ mod tests {
     #[test]
     fn pixels_that_were_spread_keep_their_levels() {
         let config = EnergyBasedConfig { levels: 8, ..EnergyBasedConfig::default() };
-        let space = Space { location_dim: 2, value_dim: 1, low: -1.0, high: 1.0, grid: None };
+        let space = Space::regression(2, 1, (-1.0, 1.0));
         let alphabet = Alphabet::new(&config, &space);
         let before: Vec<f32> = (0..800_u16).map(|i| f32::from(i) / 400.0 - 1.0).collect();
         let mut values = before.clone();

@@ -16,6 +16,7 @@ use crate::nn::{Record, Step};
 use crate::partition::{Estimate, Importance, Round, Targets, WriteTargets};
 use crate::posterior::Reading;
 use crate::process::{Learner, Preparation, Prepared};
+use crate::recipe::LatentLaw;
 use crate::rng::Stream;
 use crate::sampler::mean_of_means;
 use crate::tape::{Array, Gaussian, Tape, Var};
@@ -24,6 +25,9 @@ use crate::{Error, Result};
 
 /// A coordinate of θ with more nats on average is in use.
 const ACTIVE: f32 = 0.01;
+
+/// log √(2π)
+const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
 
 /// The latents of a step.
 struct Latents {
@@ -86,13 +90,11 @@ impl EnergyBasedProcess {
             Some(context) => Some(self.parts.posterior.read(tape, context)?),
             None => None,
         };
-        let shape = tape.shape(all.law.mean);
-        let prior = match &context {
-            Some(context) => context.law,
-            None => tape.standard_gaussian(shape)?,
-        };
         let theta = tape.draw(all.law, step.stream.child(1))?;
-        let mut kl_terms = tape.kl(all.law, prior)?;
+        let mut kl_terms = match &context {
+            Some(context) => tape.kl(all.law, context.law)?,
+            None => self.kl_from_prior(tape, all.law)?,
+        };
         let mut codes = None;
         if let Some(PictureParts { local: Some(local), .. }) = &self.parts.picture {
             let law = local.read(tape, theta, all.pooled)?;
@@ -107,6 +109,30 @@ impl EnergyBasedProcess {
             codes = Some(tape.draw(law, step.stream.child(4))?);
         }
         Ok(Latents { theta, codes, context, kl_terms })
+    }
+
+    /// KL(q ‖ p(θ)) of every coordinate. For exp θ ~ Gamma(α), log p(θ) = α θ − e^θ − log Γ(α) and
+    /// E_q e^θ = exp(μ + σ²/2).
+    pub(super) fn kl_from_prior(&self, tape: &mut Tape, law: Gaussian) -> Result<Var> {
+        let prior = tape.standard_gaussian(tape.shape(law.mean))?;
+        let kl = tape.kl(law, prior)?;
+        if self.config.latent_law == LatentLaw::Normal {
+            return Ok(kl);
+        }
+        // −H(q) = KL from the normal law − E_q θ²/2 − log √2π
+        let alpha = self.config.concentration;
+        let doubled = tape.affine(law.log_std_dev, 2.0, 0.0)?;
+        let variance = tape.exp(doubled)?;
+        let half_variance = tape.affine(variance, 0.5, 0.0)?;
+        let squares = tape.square(law.mean)?;
+        let half_squares = tape.affine(squares, 0.5, 0.0)?;
+        let exponent = tape.add(law.mean, half_variance)?;
+        let expected = tape.exp(exponent)?;
+        let rest = tape.subtract(kl, half_squares)?;
+        let rest = tape.subtract(rest, half_variance)?;
+        let rest = tape.add(rest, expected)?;
+        let slope = tape.affine(law.mean, -alpha, libm::lgamma(alpha) - LOG_ROOT_TAU)?;
+        tape.add(rest, slope)
     }
 
     /// The targets with everything they see.

@@ -317,7 +317,7 @@ impl EnergyBasedProcess {
     pub fn predict_levels(&self, context: &IndexedSet) -> Result<LevelsPredictive<'_>> {
         match &self.parts.energy {
             super::Energy::Levels(levels) => LevelsPredictive::new(self, levels, context),
-            super::Energy::Element(_) => {
+            super::Energy::Element(_) | super::Energy::Words(_) => {
                 Err(crate::Error::invalid("estimator", "exact", self.config.estimator.name()))
             }
         }

@@ -15,6 +15,7 @@
 //! ```
 
 mod around;
+mod bags;
 mod batch;
 mod codes;
 mod denoise;
@@ -37,6 +38,7 @@ mod walk;
 mod whole;
 
 use crate::Result;
+use crate::energy::WordsEnergy;
 use crate::energy::{Canvas, CrossAttention, ElementEnergy, Energy, LevelsEnergy, Surroundings};
 use crate::partition::{LearnedSampler, Partition, partition};
 use crate::posterior::{LocalPosterior, Posterior};
@@ -44,6 +46,7 @@ use crate::recipe::{EnergyBasedConfig, Estimator, Space};
 use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet, check_taken};
 use crate::tensor::Tensors;
 
+pub use self::bags::{BagEvidence, BagPredictive};
 pub use self::batch::{Batch, BatchMaker};
 pub use self::codes::LatentCodes;
 pub use self::denoise::DenoiseSettings;
@@ -118,7 +121,9 @@ impl Parts {
             None => config.location_features(space),
         };
         let mut group = model.group("energy");
-        let energy = if config.estimator == Estimator::Exact {
+        let energy = if let Some(num_words) = space.num_words {
+            Energy::Words(WordsEnergy::new(config, num_words, &mut group)?)
+        } else if config.estimator == Estimator::Exact {
             // A network must read something.
             num_features = num_features.max(1);
             let energy = LevelsEnergy::new(config, space, num_features, device, &mut group)?;

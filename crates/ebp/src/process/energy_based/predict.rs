@@ -9,7 +9,7 @@
 
 use super::levels::LevelsPredictive;
 use super::nodes::{Chunk, Distinct, Nodes, for_each_chunk};
-use super::{Energy, EnergyBasedProcess, PointsPredictive};
+use super::{BagPredictive, Energy, EnergyBasedProcess, PointsPredictive};
 use crate::batch::SetBatch;
 use crate::energy::{Observed, known_places, push_features};
 use crate::linalg::log_sum_exp;
@@ -44,6 +44,7 @@ impl Process for EnergyBasedProcess {
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
         match &self.parts.energy {
             Energy::Levels(levels) => Ok(Box::new(LevelsPredictive::new(self, levels, context)?)),
+            Energy::Words(words) => Ok(Box::new(BagPredictive::new(self, words, context)?)),
             Energy::Element(_) if self.space.location_dim == 0 => {
                 Ok(Box::new(PointsPredictive::new(self, context)?))
             }
@@ -131,10 +132,10 @@ impl EnergyBasedProcess {
                 energy.network(&self.parameters)
             }
             Energy::Element(energy) => energy.network_at(&self.parameters, temperature),
-            Energy::Levels(_) => Err(Error::invalid(
+            Energy::Levels(_) | Energy::Words(_) => Err(Error::invalid(
                 "energy",
                 "`element`, which has a value for every number",
-                "levels",
+                self.config.energy.name(),
             )),
         }
     }
