@@ -111,8 +111,7 @@ fn the_bound_is_the_marginal_where_nothing_is_approximated() {
     let hyper = logs(&[1.3, 0.7, 1.1, 0.05]);
     let s = 1e-9;
     let start = BayesianGplvm::new(latents.clone(), 2, values.clone(), 3, N, 0.05).unwrap();
-    let parameters =
-        [latents.clone(), logs(&[s; 2 * N]), latents.clone(), hyper.clone()].concat();
+    let parameters = [latents.clone(), logs(&[s; 2 * N]), latents.clone(), hyper.clone()].concat();
     let bound = start.with_parameters(&parameters).unwrap().bound().unwrap();
     let kl: f64 = latents.iter().map(|m| 0.5 * (m * m + s - s.ln() - 1.0)).sum();
     let exact = Gplvm::new(latents.clone(), 2, values, 3, [false; 2], 0.05).unwrap();
@@ -146,7 +145,8 @@ fn circle(n: usize) -> Vec<f64> {
     let angles: Vec<f64> = (0..n).map(|i| std::f64::consts::TAU * i as f64 / n as f64).collect();
     let value = |i: usize, d: usize| {
         let phase = 0.5 * d as f64;
-        (angles[i] + phase).sin() + 0.3 * (2.0 * angles[i] - phase).cos()
+        (angles[i] + phase).sin()
+            + 0.3 * (2.0 * angles[i] - phase).cos()
             + 0.05 * f64::from(noise[12 * i + d])
     };
     let values = (0..n).flat_map(|i| (0..12).map(move |d| (i, d))).map(|(i, d)| value(i, d));

@@ -48,8 +48,10 @@ impl Scatter {
         }
         let ends = [0, 1].map(|index| {
             let numbers = || all().map(|point| point[index]);
-            let (low, high) =
-                (numbers().fold(f64::INFINITY, f64::min), numbers().fold(f64::NEG_INFINITY, f64::max));
+            let (low, high) = (
+                numbers().fold(f64::INFINITY, f64::min),
+                numbers().fold(f64::NEG_INFINITY, f64::max),
+            );
             (0.5 * (low + high), high - low)
         });
         let half = 0.53 * ends[0].1.max(ends[1].1).max(1e-9);

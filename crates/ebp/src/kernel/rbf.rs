@@ -80,9 +80,10 @@ impl Kernel for Rbf {
         let scale = 1.0 / (self.length_scale * self.length_scale);
         let distances = squared_distances(location, others);
         // ∂k/∂t = −k (t − t′)/ℓ²
-        let factors = weights.iter().zip(distances).map(|(weight, r2)| {
-            -weight * self.signal_variance * scale * (-0.5 * scale * r2).exp()
-        });
+        let factors = weights
+            .iter()
+            .zip(distances)
+            .map(|(weight, r2)| -weight * self.signal_variance * scale * (-0.5 * scale * r2).exp());
         add_differences(location, others, factors, gradient);
     }
 }

@@ -44,11 +44,11 @@ pub use self::curves::{
 };
 pub(crate) use self::curves::{CurveSource, TableData, nats};
 pub use self::device::Device;
-pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
 pub use self::latents::{
     GplvmSettings, LatentData, LatentDataSettings, LatentEvaluation, LatentModel,
     LatentProcessName, LatentSets, LatentSettings, RowData, TableScale,
 };
+pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
 pub use self::neural::NeuralSettings;
 pub use self::pictures::{
     CompleteOptions, Completions, FigureColumns, GivenPicture, MaskOptions, PictureData,

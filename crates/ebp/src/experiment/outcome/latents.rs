@@ -239,7 +239,8 @@ fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Res
     groups.sort_by(|a, b| a.name.cmp(&b.name));
     let label = |axis: usize| format!("t{}, length scale {:.2}", axis + 1, scales[axis]);
     let labels = axes.map(label);
-    Scatter { title: format!("{}: {}", outcome.data, outcome.model), groups, labels, scale: 2 }.draw()
+    Scatter { title: format!("{}: {}", outcome.data, outcome.model), groups, labels, scale: 2 }
+        .draw()
 }
 
 /// Held-out sets above, drawn ones below.
@@ -305,7 +306,8 @@ impl Display for LatentOutcome {
         let mut lines: Vec<Vec<String>> = Vec::new();
         let mut line = |name: &str, value: String| lines.push(vec![name.to_owned(), value]);
         if let Some(rows) = &self.rows {
-            let scales: Vec<String> = rows.length_scales.iter().map(|l| format!("{l:.2}")).collect();
+            let scales: Vec<String> =
+                rows.length_scales.iter().map(|l| format!("{l:.2}")).collect();
             line("rows x columns", format!("{} x {}", rows.num_rows, rows.columns));
             line("log p(x | t), or its bound", format!("{:.3}", rows.log_marginal));
             line("nats per number", format!("{:.4}", rows.nats_per_number));
@@ -323,7 +325,9 @@ impl Display for LatentOutcome {
             let SetOutcome { num_sets, set_size, dim, nats, nats_error, .. } = sets;
             line("held-out sets", format!("{num_sets} of {set_size} elements of {dim} numbers"));
             line("nats per element", format!("{nats:.4} ± {nats_error:.4}"));
-            sets.bits_per_dim.into_iter().for_each(|x| line("bits per dimension", format!("{x:.4}")));
+            sets.bits_per_dim
+                .into_iter()
+                .for_each(|x| line("bits per dimension", format!("{x:.4}")));
             sets.true_nats.into_iter().for_each(|x| line("under the true law", format!("{x:.4}")));
             let excess = sets.excess.into_iter();
             excess.for_each(|[x, e]| line("excess", format!("{x:.4} ± {e:.4}")));

@@ -223,7 +223,8 @@ mod tests {
         let sheared: Vec<f64> =
             angles.iter().flat_map(|a| [3.0 + a.cos(), 0.5 * a.cos() - 2.0 * a.sin()]).collect();
         assert!((recovered(&sheared, 2, &angles).unwrap() - 1.0).abs() < 1e-12);
-        let other: Vec<f64> = angles.iter().flat_map(|a| [(7.0 * a).cos(), (9.0 * a).sin()]).collect();
+        let other: Vec<f64> =
+            angles.iter().flat_map(|a| [(7.0 * a).cos(), (9.0 * a).sin()]).collect();
         assert!(recovered(&other, 2, &angles).unwrap() < 0.5);
     }
 }

@@ -13,13 +13,13 @@ mod training;
 use std::sync::Arc;
 
 pub use self::sets::LatentSets;
+use self::sets::SetScale;
 pub use self::settings::{
     GplvmSettings, LatentDataSettings, LatentEvaluation, LatentProcessName, LatentSettings,
     TableScale,
 };
-pub use self::table::RowData;
-use self::sets::SetScale;
 use self::table::ColumnScale;
+pub use self::table::RowData;
 pub(crate) use self::training::SetProcess;
 use self::training::{Map, MapTraining, SetsTraining};
 use super::{Device, Lesson};
@@ -86,7 +86,8 @@ pub(super) fn learn(
             let evaluations = settings.gplvm.evaluations_per_step;
             let mut model = MapTraining { map, evaluations };
             let look = |training: &mut MapTraining, _: &Step| {
-                let error = one_nn_error(training.map.latents(), training.map.latent_dim(), &rows.labels);
+                let error =
+                    one_nn_error(training.map.latents(), training.map.latent_dim(), &rows.labels);
                 Ok(error.map(|error| ("one_nn_error".to_owned(), error)).into_iter().collect())
             };
             lesson.run(&mut model, Evaluation::new(every, look)?, rows.scale.numbers())
@@ -222,7 +223,8 @@ impl LatentModel {
     pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
         let (process, scale) = self.sets()?;
         let SetProcess::Statistician(process) = process else {
-            let message = "BRUNO has no code of a set: its sets are described by all their elements";
+            let message =
+                "BRUNO has no code of a set: its sets are described by all their elements";
             return Err(Error::refused(message).with_help("`ebp train statistician` embeds sets"));
         };
         if clouds.dim() != process.dim() {
@@ -238,7 +240,12 @@ impl LatentModel {
             mean.extend(process.encode(&elements, &offsets)?);
         }
         let latent_dim = process.config().context_dim;
-        Ok(LatentCodes { latent_dim, pooled: mean.clone(), log_std_dev: vec![0.0; mean.len()], mean })
+        Ok(LatentCodes {
+            latent_dim,
+            pooled: mean.clone(),
+            log_std_dev: vec![0.0; mean.len()],
+            mean,
+        })
     }
 
     /// The numbers of an element, or of a row.

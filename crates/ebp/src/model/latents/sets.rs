@@ -138,7 +138,7 @@ impl LatentSets {
             let set = self.train.choose(stream.child(0));
             self.train.draw_from(set, self.set_size, stream.child(1))
         });
-        self.drawn(sets, &self.train)
+        self.drawn(sets, None)
     }
 
     /// The first `num_sets` held-out sets, or as many as there are.
@@ -153,18 +153,23 @@ impl LatentSets {
             let set = self.held_out.num_sets().map_or(0, |count| i % count);
             self.held_out.draw_from(set, self.set_size, stream.child(i as u64))
         });
-        self.drawn(sets, &self.held_out)
+        // An integral a set: nobody asks for it in training.
+        let known = match self.held_out {
+            Origin::Known(known) => Some(known),
+            _ => None,
+        };
+        self.drawn(sets, known)
     }
 
     fn drawn(
         &self,
         sets: impl Iterator<Item = (Vec<f32>, f64)>,
-        origin: &Origin,
+        known: Option<KnownSets>,
     ) -> DrawnSets {
         let mut drawn = DrawnSets { values: Vec::new(), corrections: Vec::new(), truth: None };
         let volume = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
         for (mut set, correction) in sets {
-            if let Origin::Known(known) = origin {
+            if let Some(known) = known {
                 drawn.truth.get_or_insert_default().push(known.log_density(&set));
             }
             let count = (set.len() / self.dim()) as f64;
@@ -185,7 +190,9 @@ fn clouds(clouds: CloudSource, size: usize) -> Result<Origin> {
             clouds.size(set),
             clouds.name(set)
         );
-        return Err(Error::refused(message).with_help("lower `data.set_size`, or leave the set out"));
+        return Err(
+            Error::refused(message).with_help("lower `data.set_size`, or leave the set out")
+        );
     }
     Ok(Origin::Clouds(clouds))
 }
@@ -194,7 +201,9 @@ impl Classes {
     fn new(images: Images, labels: Option<Vec<u32>>, size: usize) -> Result<Self> {
         let Some(labels) = labels.filter(|labels| labels.len() == images.len()) else {
             let message = "sets of one class need a label for every picture";
-            return Err(Error::refused(message).with_help("put MNIST's files of labels beside them"));
+            return Err(
+                Error::refused(message).with_help("put MNIST's files of labels beside them")
+            );
         };
         let most = labels.iter().max().map_or(0, |&most| most as usize);
         let mut members = vec![Vec::new(); most + 1];
@@ -256,7 +265,8 @@ impl Origin {
             Self::Classes(classes) => {
                 let members = &classes.members[set];
                 let order = stream.child(0).permutation(members.len());
-                let chosen = order[..size].iter().map(|&place| classes.images.image(members[place]));
+                let chosen =
+                    order[..size].iter().map(|&place| classes.images.image(members[place]));
                 let levels: Vec<u8> = chosen.flatten().copied().collect();
                 dequantised(&levels, stream.child(1))
             }

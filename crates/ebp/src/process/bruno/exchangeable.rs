@@ -266,14 +266,12 @@ mod tests {
             };
             let mut by_value = [0.0; VALUES.len()];
             let (value, of_law) = law(&at)
-                .log_density_and_slopes(VALUES.iter().copied(), &mut |i, slope| by_value[i] = slope);
+                .log_density_and_slopes(VALUES.iter().copied(), &mut |i, slope| {
+                    by_value[i] = slope
+                });
             assert!((value - law(&at).log_density(VALUES.iter().copied())).abs() < 1e-13);
-            let found = [
-                of_law.mean,
-                of_law.log_variance,
-                of_law.logit_correlation,
-                of_law.log_degrees,
-            ];
+            let found =
+                [of_law.mean, of_law.log_variance, of_law.logit_correlation, of_law.log_degrees];
             let h = 1e-5;
             for (place, found) in found.iter().enumerate() {
                 let moved = |step: f64| {

@@ -133,7 +133,8 @@ impl BrunoProcess {
         let mut group = builder.group("laws");
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
         let log_degrees = START_DEGREES.ln() as f32;
-        let mut trained = |name: &str, start| group.trained(name, &[dim], Initialiser::Constant(start));
+        let mut trained =
+            |name: &str, start| group.trained(name, &[dim], Initialiser::Constant(start));
         let laws = LawParameters {
             mean: trained("mean", 0.0)?,
             log_variance: trained("log_variance", 0.0)?,
@@ -169,8 +170,7 @@ impl BrunoProcess {
         (0..self.dim)
             .map(|d| {
                 let degrees = self.config.is_student_t.then_some(log_degrees[d]);
-                let law =
-                    ExchangeableLaw::from_real(mean[d], log_variance[d], logit[d], degrees);
+                let law = ExchangeableLaw::from_real(mean[d], log_variance[d], logit[d], degrees);
                 law.check().map(|()| law)
             })
             .collect()
@@ -245,7 +245,9 @@ impl BrunoProcess {
             let rows = &latents[range.start * dim..range.end * dim];
             let coordinates = laws.iter().enumerate();
             let of_laws: f64 = coordinates
-                .map(|(d, law)| law.log_density(rows.iter().skip(d).step_by(dim).map(|&z| f64::from(z))))
+                .map(|(d, law)| {
+                    law.log_density(rows.iter().skip(d).step_by(dim).map(|&z| f64::from(z)))
+                })
                 .sum();
             of_laws + log_det[range].iter().sum::<f64>()
         };
@@ -320,8 +322,7 @@ impl BrunoProcess {
         let correlation = laws.iter().map(|law| law.correlation).sum::<f64>() / dim as f64;
         let mut degrees: Vec<f64> = laws.iter().filter_map(|law| law.degrees).collect();
         degrees.sort_by(f64::total_cmp);
-        let mut record =
-            vec![("nats", nats), ("log_det", said_det), ("correlation", correlation)];
+        let mut record = vec![("nats", nats), ("log_det", said_det), ("correlation", correlation)];
         record.extend(degrees.get(degrees.len() / 2).map(|&median| ("degrees", median)));
         record.push(("gradient_norm", update.gradient_norm));
         Ok(record)

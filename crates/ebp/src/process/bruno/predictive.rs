@@ -25,8 +25,7 @@ impl Predictive for BrunoPredictive<'_> {
         let rows = latents.chunks_exact(dim).zip(log_det);
         let densities = rows.map(|(row, log_det)| {
             let coordinates = self.states.iter().zip(row);
-            let of_laws: f64 =
-                coordinates.map(|(state, &z)| state.log_density(f64::from(z))).sum();
+            let of_laws: f64 = coordinates.map(|(state, &z)| state.log_density(f64::from(z))).sum();
             LogDensity { value: of_laws + log_det, std_error: 0.0 }
         });
         Ok(densities.collect())

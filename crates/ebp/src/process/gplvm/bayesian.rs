@@ -150,8 +150,7 @@ impl BayesianGplvm {
             .zip(&variance)
             .map(|(m, s)| 0.5 * (m * m + s - s.ln() - 1.0))
             .sum();
-        let value = 0.5 * n * d * (beta / std::f64::consts::TAU).ln()
-            + 0.5 * d * log_determinants
+        let value = 0.5 * n * d * (beta / std::f64::consts::TAU).ln() + 0.5 * d * log_determinants
             - 0.5 * beta * squares
             + 0.5 * beta * beta * form
             - 0.5 * beta * d * (n * self.kernel.signal_variance() - trace)
@@ -227,7 +226,9 @@ impl LatentMap for BayesianGplvm {
         // −KL: by μ −μ, by S ½ (1/S − 1)
         let mut gradient: Vec<f64> =
             slopes.mean.iter().zip(self.rows.locations()).map(|(slope, m)| slope - m).collect();
-        gradient.extend(slopes.variance.iter().zip(&variance).map(|(slope, s)| s * slope + 0.5 * (1.0 - s)));
+        gradient.extend(
+            slopes.variance.iter().zip(&variance).map(|(slope, s)| s * slope + 0.5 * (1.0 - s)),
+        );
         gradient.extend(slopes.inducing);
         gradient.extend(kernel);
         let [form, trace] = traces;

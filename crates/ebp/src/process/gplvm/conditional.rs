@@ -71,8 +71,7 @@ impl Conditional {
         let mean =
             (0..self.weights.num_columns()).map(|d| dot(self.weights.column(d), &cross)).collect();
         let explained = dot(&cross, &reduced);
-        let variance =
-            (self.kernel.variance(location) - explained).max(0.0) + self.noise_variance;
+        let variance = (self.kernel.variance(location) - explained).max(0.0) + self.noise_variance;
         Moments { reduced, mean, variance }
     }
 
@@ -153,7 +152,8 @@ impl Conditional {
         let far = |row: usize| -> f64 {
             self.rows.value(row).iter().zip(value).map(|(a, b)| (a - b).powi(2)).sum()
         };
-        let mut order: Vec<(f64, usize)> = (0..self.rows.len()).map(|row| (far(row), row)).collect();
+        let mut order: Vec<(f64, usize)> =
+            (0..self.rows.len()).map(|row| (far(row), row)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let limits = Limits {
             bounds: [-super::FARTHEST, super::FARTHEST],
@@ -189,8 +189,7 @@ mod tests {
         let n = 9;
         let latents: Vec<f64> = (0..2 * n).map(|i| (1.3 * f64::from(i)).sin()).collect();
         let values: Vec<f64> = (0..3 * n).map(|i| (0.7 * f64::from(i)).cos()).collect();
-        let point =
-            Gplvm::new(latents.clone(), 2, values.clone(), 3, [true, true], 0.05).unwrap();
+        let point = Gplvm::new(latents.clone(), 2, values.clone(), 3, [true, true], 0.05).unwrap();
         let bayesian = BayesianGplvm::new(latents, 2, values, 3, 5, 0.05).unwrap();
         for conditional in [point.conditional().unwrap(), bayesian.conditional().unwrap()] {
             let (value, at) = ([0.3, -0.2, 0.9], [0.2, -0.4]);

@@ -189,8 +189,13 @@ impl Process for Gplvm {
 
     /// The Gaussian process at latent locations, given all rows and those of `context` too.
     fn condition<'a>(&'a self, context: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
-        let dims = [(self.rows.location_dim(), context.location_dim()), (self.rows.value_dim(), context.value_dim())];
-        if let Some((expected, found)) = dims.into_iter().find(|(expected, found)| expected != found) {
+        let dims = [
+            (self.rows.location_dim(), context.location_dim()),
+            (self.rows.value_dim(), context.value_dim()),
+        ];
+        if let Some((expected, found)) =
+            dims.into_iter().find(|(expected, found)| expected != found)
+        {
             return Err(Error::invalid("context", format!("of dimension {expected}"), found));
         }
         let join = |own: &[f64], more: &[f64]| [own, more].concat();

@@ -75,7 +75,10 @@ pub fn principal_components(
     for (c, eigenvalue) in eigenvalues[..latent_dim].iter().enumerate() {
         let turn = Matrix::from_rows(1, &vectors[c * count..][..count]);
         let direction = basis.times(&turn);
-        let largest = direction.entries().iter().fold(0.0, |a: f64, &b| if b.abs() > a.abs() { b } else { a });
+        let largest = direction
+            .entries()
+            .iter()
+            .fold(0.0, |a: f64, &b| if b.abs() > a.abs() { b } else { a });
         // A column of scores has the squared length λ; variance 1 is the squared length n.
         let scale = largest.signum() * (num_rows as f64 / eigenvalue).sqrt();
         for (i, score) in scores.times(&turn).entries().iter().enumerate() {
@@ -131,7 +134,9 @@ mod tests {
             assert!((latents[2 * i] - wave(i, 1.0)).abs() < 1e-9);
             assert!((latents[2 * i + 1] - wave(i, 2.0)).abs() < 1e-9);
         }
-        assert!((shares[0] - 25.0 / 29.01).abs() < 1e-12 && (shares[1] - 4.0 / 29.01).abs() < 1e-12);
+        assert!(
+            (shares[0] - 25.0 / 29.01).abs() < 1e-12 && (shares[1] - 4.0 / 29.01).abs() < 1e-12
+        );
     }
 
     #[test]

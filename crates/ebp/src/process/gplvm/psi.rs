@@ -212,7 +212,9 @@ impl<'a> Locations<'a> {
                     let bent = (far * inverse).powi(2);
                     slopes.variance[at + q] += weight * (2.0 * bent - inverse);
                     slopes.log_length_scales[q] += weight
-                        * (2.0 * s * inverse + apart * apart / (2.0 * square) + 2.0 * square * bent);
+                        * (2.0 * s * inverse
+                            + apart * apart / (2.0 * square)
+                            + 2.0 * square * bent);
                 }
             }
         }
@@ -244,9 +246,8 @@ mod tests {
         let found = locations.statistics();
         let expect = |i: usize, f: &dyn Fn(f64) -> f64| -> f64 {
             let (m, s): (f64, f64) = (mean[i], variance[i]);
-            let density = |t: f64| {
-                (-0.5 * (t - m).powi(2) / s).exp() / (std::f64::consts::TAU * s).sqrt()
-            };
+            let density =
+                |t: f64| (-0.5 * (t - m).powi(2) / s).exp() / (std::f64::consts::TAU * s).sqrt();
             (-1000..=1000).map(|k| 0.02 * f64::from(k)).map(|t| 0.02 * density(t) * f(t)).sum()
         };
         let k = |t: f64, z: f64| v * (-0.5 * ((t - z) / l).powi(2)).exp();

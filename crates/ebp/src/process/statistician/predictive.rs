@@ -29,7 +29,8 @@ impl<'a> StatisticianPredictive<'a> {
         let mut tape = process.tape();
         let values = tape.upload(rounded(context.values()), (context.len(), process.dim))?;
         let offsets = Arc::new(SetOffsets::uniform(1, context.len())?);
-        let law = process.networks.context_law(&mut tape, Elements { values, offsets: &offsets })?;
+        let law =
+            process.networks.context_law(&mut tape, Elements { values, offsets: &offsets })?;
         let posterior = [law.mean, law.log_std_dev].map(|var| tape.array(var).clone());
         Ok(Self { process, posterior: Some(posterior) })
     }
@@ -61,8 +62,7 @@ impl Predictive for StatisticianPredictive<'_> {
         let context = tape.draw(law, stream.child(0))?;
         let inner = self.process.config.num_inner;
         let set = rounded(targets.values());
-        let found =
-            self.process.element_densities(tape, &set, context, inner, stream.child(1))?;
+        let found = self.process.element_densities(tape, &set, context, inner, stream.child(1))?;
         let density = |element: usize| {
             let terms: Vec<f64> = (0..count).map(|draw| found[draw * size + element]).collect();
             LogDensity::of_mean(&terms)
