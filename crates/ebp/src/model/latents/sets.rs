@@ -138,7 +138,7 @@ impl LatentSets {
             let set = self.train.choose(stream.child(0));
             self.train.draw_from(set, self.set_size, stream.child(1))
         });
-        self.drawn(sets, &self.train)
+        self.drawn(sets, None)
     }
 
     /// The first `num_sets` held-out sets, or as many as there are.
@@ -153,14 +153,23 @@ impl LatentSets {
             let set = self.held_out.num_sets().map_or(0, |count| i % count);
             self.held_out.draw_from(set, self.set_size, stream.child(i as u64))
         });
-        self.drawn(sets, &self.held_out)
+        // An integral a set: nobody asks for it in training.
+        let known = match self.held_out {
+            Origin::Known(known) => Some(known),
+            _ => None,
+        };
+        self.drawn(sets, known)
     }
 
-    fn drawn(&self, sets: impl Iterator<Item = (Vec<f32>, f64)>, origin: &Origin) -> DrawnSets {
+    fn drawn(
+        &self,
+        sets: impl Iterator<Item = (Vec<f32>, f64)>,
+        known: Option<KnownSets>,
+    ) -> DrawnSets {
         let mut drawn = DrawnSets { values: Vec::new(), corrections: Vec::new(), truth: None };
         let volume = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
         for (mut set, correction) in sets {
-            if let Origin::Known(known) = origin {
+            if let Some(known) = known {
                 drawn.truth.get_or_insert_default().push(known.log_density(&set));
             }
             let count = (set.len() / self.dim()) as f64;

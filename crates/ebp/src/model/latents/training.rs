@@ -291,10 +291,7 @@ impl Trainable for SetsTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
         let sets = self.sets.training(self.num_sets, step.stream.child(0));
         match &mut self.process {
-            SetProcess::Bruno(process) => {
-                // Units of the standardised sets, as the other kinds record them.
-                process.learn(sets.values, self.set_size, step)
-            }
+            SetProcess::Bruno(process) => process.learn(sets.values, self.set_size, step),
             SetProcess::Statistician(process) => process.learn(sets.values, self.set_size, step),
         }
     }
