@@ -9,25 +9,31 @@
 //! [`maximum_likelihood`], and drawn by [`simulate`].
 
 mod discs;
+mod dpp;
 mod draws;
 mod envelope;
 mod fit;
 mod gibbs;
+mod hawkes;
 mod interaction;
 mod likelihood;
 mod near;
 mod newton;
+mod pair_network;
 mod quadrature;
 mod residual;
 mod simulate;
 mod summary;
 mod window;
 
+pub use dpp::{DppFit, DppKernel, Ensemble, StationaryDpp};
 pub use envelope::Envelope;
 pub use fit::{Fit, Regression, fit, simulated_errors};
 pub use gibbs::{Family, Gibbs, Trend};
+pub use hawkes::{Events, Hawkes, HawkesFit, exponential_test};
 pub use interaction::Interaction;
 pub use likelihood::{LikelihoodFit, LikelihoodSettings, log_partition, maximum_likelihood};
+pub use pair_network::{PairNetworkFit, PairNetworkSettings, fit_pair_network};
 pub use residual::{Residual, smoothed_residual};
 pub use simulate::{ChainSettings, simulate};
 pub use summary::Summary;

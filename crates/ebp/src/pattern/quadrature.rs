@@ -23,6 +23,10 @@ pub(crate) struct Design {
     pub(crate) weights: Vec<f64>,
     /// Whether the row is of a data point.
     pub(crate) is_data: Vec<bool>,
+    /// Number of the pattern of the row.
+    pub(crate) patterns: Vec<usize>,
+    /// Which of 3 x 3 blocks of the window the row lies in.
+    pub(crate) blocks: Vec<usize>,
 }
 
 impl Design {
@@ -35,20 +39,26 @@ impl Design {
         self.is_data.iter().filter(|&&is| is).count()
     }
 
-    fn push(&mut self, row: &[f64], weight: f64, is_data: bool) {
+    fn push(&mut self, row: &[f64], weight: f64, is_data: bool, block: usize) {
         self.rows.extend_from_slice(row);
         self.weights.push(weight);
         self.is_data.push(is_data);
+        self.patterns.push(0);
+        self.blocks.push(block);
     }
 
     /// Rows of several patterns one after the other.
     pub(crate) fn join(parts: impl IntoIterator<Item = Self>) -> Self {
-        parts.into_iter().reduce(|mut all, part| {
+        let mut all = Self::default();
+        for (number, part) in parts.into_iter().enumerate() {
+            all.dim = part.dim;
             all.rows.extend(part.rows);
             all.weights.extend(part.weights);
             all.is_data.extend(part.is_data);
-            all
-        }).unwrap_or_default()
+            all.patterns.extend(vec![number; part.blocks.len()]);
+            all.blocks.extend(part.blocks);
+        }
+        all
     }
 }
 
@@ -67,16 +77,20 @@ fn dummy_points(window: Window, num_tiles: usize) -> Vec<[f64; 2]> {
     places
 }
 
-/// w of places: tiles are open on the left, as in spatstat.
+/// Number of the tile of a place; tiles are open on the left, as in spatstat.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-fn counting_weights(window: Window, num_tiles: usize, places: &[[f64; 2]]) -> Vec<f64> {
+fn tile_of(window: Window, num_tiles: usize, place: [f64; 2]) -> usize {
     let (sides, lengths) = (window.sides(), window.lengths());
-    let along = |axis: usize, place: [f64; 2]| {
+    let along = |axis: usize| {
         let share = (place[axis] - sides[axis][0]) / lengths[axis] * num_tiles as f64;
         (share.ceil() - 1.0).clamp(0.0, (num_tiles - 1) as f64) as usize
     };
-    let tiles: Vec<usize> =
-        places.iter().map(|&place| along(1, place) * num_tiles + along(0, place)).collect();
+    along(1) * num_tiles + along(0)
+}
+
+/// w of places.
+fn counting_weights(window: Window, num_tiles: usize, places: &[[f64; 2]]) -> Vec<f64> {
+    let tiles: Vec<usize> = places.iter().map(|&place| tile_of(window, num_tiles, place)).collect();
     let mut counts = vec![0_usize; num_tiles * num_tiles];
     for &tile in &tiles {
         counts[tile] += 1;
@@ -138,7 +152,8 @@ fn design(
         }
         // λ = 0 where a hard core forbids: such a row adds nothing.
         if is_possible && window.edge_distance(place) >= border {
-            design.push(&row, weight, is_data);
+            let tiles = tile_of(window, 3, place);
+            design.push(&row, weight, is_data, tiles);
         }
     }
     Ok(design)

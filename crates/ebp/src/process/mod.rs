@@ -37,6 +37,7 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
+pub(crate) use lbfgs::{Evaluation, Limits, minimise};
 pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
