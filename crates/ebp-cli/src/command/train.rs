@@ -24,6 +24,7 @@ Examples:
   ebp train shapes                             built-in chairs as point clouds, in minutes
   ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
   ebp train shapes --from models/mine --data chairs.npy   go on from trained weights
+  ebp train strauss --data cells.dat           a Gibbs process to a point pattern
   ebp train digits                             built-in pictures, to be completed
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train rival/anp --data weather.csv       the same by an attentive neural process

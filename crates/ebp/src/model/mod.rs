@@ -21,6 +21,7 @@ mod clouds;
 mod curves;
 mod device;
 mod neural;
+mod patterns;
 mod pictures;
 mod presets;
 mod sample;
@@ -44,6 +45,11 @@ pub use self::curves::{
 pub(crate) use self::curves::{CurveSource, TableData, nats};
 pub use self::device::Device;
 pub use self::neural::NeuralSettings;
+pub use self::patterns::{
+    DppSettings, InteractionSettings, KernelName, PatternData, PatternDataSettings,
+    PatternEvaluation, PatternMethod, PatternModel, PatternProcess, PatternSettings,
+};
+pub(crate) use self::patterns::{Law as PatternLaw, is_likelihood};
 pub use self::pictures::{
     CompleteOptions, Completions, FigureColumns, GivenPicture, MaskOptions, PictureData,
     PictureDataSettings, PictureEvaluation, PictureModel, PictureProcessName, PictureSettings,
@@ -86,6 +92,7 @@ enum Kind {
     Clouds(Box<CloudModel>),
     Pictures(Box<PictureModel>),
     SetEnergies(Box<SetEnergyModel>),
+    Patterns(Box<PatternModel>),
 }
 
 impl Model {
@@ -145,6 +152,9 @@ impl Model {
             Settings::SetEnergies(settings) => {
                 Kind::SetEnergies(Box::new(SetEnergyModel::restore(settings, &checkpoint, device)?))
             }
+            Settings::Patterns(settings) => {
+                Kind::Patterns(Box::new(PatternModel::restore(settings, &checkpoint)?))
+            }
         };
         Ok(Self { settings, checkpoint, directory: directory.map(Path::to_owned), seconds, kind })
     }
@@ -186,6 +196,7 @@ impl Model {
             Kind::Clouds(model) => model.estimator(),
             Kind::Pictures(model) => model.process().name(),
             Kind::SetEnergies(_) => "set-energy",
+            Kind::Patterns(model) => model.settings().process.name(),
         }
     }
 
@@ -234,6 +245,18 @@ impl Model {
         match &self.kind {
             Kind::SetEnergies(model) => Ok(model),
             _ => Err(self.is_no_model_of("set-energies", "sticks")),
+        }
+    }
+
+    /// The model of point patterns that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it is of another kind.
+    pub fn patterns(&self) -> Result<&PatternModel> {
+        match &self.kind {
+            Kind::Patterns(model) => Ok(model),
+            _ => Err(self.is_no_model_of("patterns", "strauss")),
         }
     }
 

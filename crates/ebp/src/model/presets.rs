@@ -8,22 +8,29 @@ macro_rules! presets {
 
 /// Name and text of every preset, sorted by name. A name with a slash is a file in a folder.
 pub const PRESETS: &[(&str, &str)] = presets![
+    "area",
     "celeba",
     "circle",
     "circle-ade",
     "cloud",
     "cloud-ade",
     "digits",
+    "dpp",
+    "geyer",
     "gp",
+    "hardcore",
+    "hawkes",
     "lines",
     "lines-ade",
     "mnist",
+    "pairwise",
     "paper-literal",
     "paper/cloud",
     "paper/cloud-annealed",
     "paper/cloud-literal",
     "phase",
     "phase-ade",
+    "poisson",
     "rings",
     "rival/anp",
     "rival/cnp",
@@ -37,6 +44,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "sines-ade",
     "sticks",
     "sticks-attention",
+    "strauss",
     "table",
 ];
 

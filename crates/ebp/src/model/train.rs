@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::{
-    CHECKPOINTS, CloudData, CurveData, Device, Kind, Model, PictureData, SetEnergyData, Settings,
-    clouds, curves, pictures, set_energies,
+    CHECKPOINTS, CloudData, CurveData, Device, Kind, Model, PatternData, PictureData,
+    SetEnergyData, Settings, clouds, curves, patterns, pictures, set_energies,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
@@ -28,6 +28,8 @@ pub enum Data {
     Pictures(PictureData),
     /// Sets for energies of whole sets.
     SetEnergies(SetEnergyData),
+    /// Point patterns.
+    Patterns(PatternData),
 }
 
 impl Data {
@@ -42,6 +44,7 @@ impl Data {
             Settings::Clouds(settings) => Self::Clouds(CloudData::load(settings)?),
             Settings::Pictures(settings) => Self::Pictures(PictureData::load(&settings.data)?),
             Settings::SetEnergies(settings) => Self::SetEnergies(SetEnergyData::load(settings)?),
+            Settings::Patterns(settings) => Self::Patterns(PatternData::load(settings)?),
         })
     }
 }
@@ -138,6 +141,9 @@ impl Model {
             }
             (Settings::SetEnergies(settings), Data::SetEnergies(data)) => {
                 set_energies::learn(settings, data, lesson)
+            }
+            (Settings::Patterns(settings), Data::Patterns(data)) => {
+                patterns::learn(settings, data, lesson)
             }
             _ => Err(Error::invalid("data", settings.kind(), "data of another kind")),
         }?;

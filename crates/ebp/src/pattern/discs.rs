@@ -84,7 +84,8 @@ mod tests {
     fn one_other_disc_covers_the_lens() {
         for d in [0.3_f64, 1.0, 1.7, 2.5] {
             // The lens of two unit discs: 2 acos(d/2) − (d/2) √(4 − d²).
-            let lens = if d < 2.0 { 2.0 * (d / 2.0).acos() - d / 2.0 * (4.0 - d * d).sqrt() } else { 0.0 };
+            let lens =
+                if d < 2.0 { 2.0 * (d / 2.0).acos() - d / 2.0 * (4.0 - d * d).sqrt() } else { 0.0 };
             let found = covered_share(3.0, &[[3.0 * d * 0.6, 3.0 * d * 0.8]]);
             assert!((found - lens / PI).abs() < 1e-14, "{d}: {found} {}", lens / PI);
         }
@@ -97,8 +98,9 @@ mod tests {
     fn many_discs_cover_what_darts_say() {
         let mut draws = Draws::new(Stream::new(4, "discs"));
         for count in [2, 3, 5, 9] {
-            let others: Vec<[f64; 2]> =
-                (0..count).map(|_| [4.0 * draws.uniform() - 2.0, 4.0 * draws.uniform() - 2.0]).collect();
+            let others: Vec<[f64; 2]> = (0..count)
+                .map(|_| [4.0 * draws.uniform() - 2.0, 4.0 * draws.uniform() - 2.0])
+                .collect();
             let mut repeated = others.clone();
             repeated.push(others[0]);
             let share = covered_share(1.0, &repeated);

@@ -81,7 +81,10 @@ mod tests {
         let mut check = |draw: &mut dyn FnMut(&mut Draws) -> f64, mean: f64, variance: f64| {
             let values: Vec<f64> = (0..n).map(|_| draw(&mut draws)).collect();
             let found = values.iter().sum::<f64>() / f64::from(n);
-            assert!((found - mean).abs() < 4.0 * (variance / f64::from(n)).sqrt(), "{found} {mean}");
+            assert!(
+                (found - mean).abs() < 4.0 * (variance / f64::from(n)).sqrt(),
+                "{found} {mean}"
+            );
         };
         check(&mut Draws::uniform, 0.5, 1.0 / 12.0);
         check(&mut Draws::exponential, 1.0, 1.0);

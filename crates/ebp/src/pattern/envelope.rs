@@ -44,7 +44,9 @@ impl Envelope {
     ) -> Result<Self> {
         let groups: Vec<&[Pattern]> = simulated.chunks_exact(data.len().max(1)).collect();
         if data.is_empty() || groups.len() < 2 {
-            return Err(Error::refused("an envelope needs data and at least two simulations of them"));
+            return Err(Error::refused(
+                "an envelope needs data and at least two simulations of them",
+            ));
         }
         let mean_of = |patterns: &[Pattern]| -> Result<Vec<f64>> {
             let mut mean = vec![0.0; distances.len()];
@@ -55,8 +57,7 @@ impl Envelope {
             Ok(mean)
         };
         let observed = mean_of(data)?;
-        let curves =
-            groups.par_iter().map(|group| mean_of(group)).collect::<Result<Vec<_>>>()?;
+        let curves = groups.par_iter().map(|group| mean_of(group)).collect::<Result<Vec<_>>>()?;
         let at = |index: usize| curves.iter().map(move |curve| curve[index]);
         let each = |fold: &dyn Fn(usize) -> f64| (0..distances.len()).map(fold).collect::<Vec<_>>();
         let mean = each(&|i| at(i).sum::<f64>() / curves.len() as f64);

@@ -83,8 +83,7 @@ pub fn fit(family: &Family, patterns: &[Pattern], regression: Regression) -> Res
     let window = patterns.first().ok_or_else(no_patterns)?.window();
     let design = joint_design(family, patterns, regression)?;
     check_bounded(family, &design)?;
-    let summit =
-        maximise(&start(&design), &family.names(), |at| regression.expand(&design, at))?;
+    let summit = maximise(&start(&design), &family.names(), |at| regression.expand(&design, at))?;
     let Summit { coefficients, value, covariance } = summit;
     Ok(Fit {
         model: Gibbs::new(*family, window, coefficients)?,
@@ -120,7 +119,8 @@ fn check_bounded(family: &Family, design: &Design) -> Result<()> {
         None => Ok(()),
         Some(j) => {
             let name = &family.names()[j];
-            let message = format!("no data point has the statistic `{name}`: its coefficient is −∞");
+            let message =
+                format!("no data point has the statistic `{name}`: its coefficient is −∞");
             Err(Error::failed(message)
                 .with_help("no two points are within the radius: lengthen it, or fit a hard core"))
         }

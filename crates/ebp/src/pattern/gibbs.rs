@@ -160,7 +160,8 @@ impl Gibbs {
 
     /// log p(X) + log Z against the Poisson process of rate 1; −∞ if a hard core is broken.
     pub fn log_density_up_to_constant(&self, pattern: &Pattern) -> f64 {
-        let dot = |totals: Vec<f64>| totals.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum();
+        let dot =
+            |totals: Vec<f64>| totals.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum();
         self.family.totals(pattern).map_or(f64::NEG_INFINITY, dot)
     }
 

@@ -218,7 +218,8 @@ impl Hawkes {
                 *side = Self { background, branching, decay }.log_likelihood(events).1;
             }
             for i in j..3 {
-                curvature.information.column_mut(j)[i] = -(sides[0][i] - sides[1][i]) / (2.0 * step);
+                curvature.information.column_mut(j)[i] =
+                    -(sides[0][i] - sides[1][i]) / (2.0 * step);
             }
         }
         let covariance = inverse(&curvature)?;
@@ -231,9 +232,10 @@ pub fn exponential_test(gaps: &[f64]) -> (f64, f64) {
     let mut shares: Vec<f64> = gaps.iter().map(|gap| -(-gap).exp_m1()).collect();
     shares.sort_by(f64::total_cmp);
     let n = shares.len() as f64;
-    let distance = shares.iter().enumerate().fold(0.0_f64, |most, (i, u)| {
-        most.max((i + 1) as f64 / n - u).max(u - i as f64 / n)
-    });
+    let distance = shares
+        .iter()
+        .enumerate()
+        .fold(0.0_f64, |most, (i, u)| most.max((i + 1) as f64 / n - u).max(u - i as f64 / n));
     // P(D > d) = 2 Σ (−1)^{k−1} exp(−2 k² x²), x = d (√n + 0.12 + 0.11/√n)  (Stephens, 1970)
     let x = distance * (n.sqrt() + 0.12 + 0.11 / n.sqrt());
     let tail: f64 = (1..=100_i32)

@@ -89,7 +89,9 @@ impl Interaction {
             Self::Pairwise { reach, num_knots } => {
                 positive("reach", reach)?;
                 let is_right = (1..=1000).contains(&num_knots);
-                is_right.then_some(()).ok_or_else(|| Error::invalid("knots", "1 to 1000", num_knots))
+                is_right
+                    .then_some(())
+                    .ok_or_else(|| Error::invalid("knots", "1 to 1000", num_knots))
             }
         }
     }

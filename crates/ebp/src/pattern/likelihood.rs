@@ -79,8 +79,7 @@ pub fn maximum_likelihood(
         let (step, errors) = scoring_step(&observed, &totals)?;
         // Far from where was drawn the moments are others: at most two standard errors of one pattern at
         // once.
-        let worst =
-            step.iter().zip(&errors).map(|(s, e)| s.abs() / e).fold(0.0, f64::max);
+        let worst = step.iter().zip(&errors).map(|(s, e)| s.abs() / e).fold(0.0, f64::max);
         let share = (2.0 / worst).min(1.0);
         let next = from.iter().zip(&step).map(|(f, s)| f + share * s).collect();
         model = Gibbs::new(family, model.window(), next)?;
@@ -179,7 +178,9 @@ pub fn log_partition(
         let per_chain = drawn.len().div_ceil(chains);
         let means: Vec<f64> = drawn
             .chunks(per_chain)
-            .map(|part| part.iter().map(|p| p.points().len() as f64).sum::<f64>() / part.len() as f64)
+            .map(|part| {
+                part.iter().map(|p| p.points().len() as f64).sum::<f64>() / part.len() as f64
+            })
             .collect();
         let mean = means.iter().sum::<f64>() / means.len() as f64;
         let spread: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();

@@ -33,10 +33,6 @@ impl Near {
         near
     }
 
-    pub(crate) fn window(&self) -> Window {
-        self.window
-    }
-
     pub(crate) fn points(&self) -> &[[f64; 2]] {
         &self.points
     }
@@ -89,9 +85,7 @@ impl Near {
     ) {
         debug_assert!(radius <= self.reach * (1.0 + 1e-12));
         let [column, row] = self.cell(place);
-        let range = |middle: usize, count: usize| {
-            middle.saturating_sub(1)..(middle + 2).min(count)
-        };
+        let range = |middle: usize, count: usize| middle.saturating_sub(1)..(middle + 2).min(count);
         for row in range(row, self.shape[1]) {
             for column in range(column, self.shape[0]) {
                 for &number in &self.cells[row * self.shape[0] + column] {

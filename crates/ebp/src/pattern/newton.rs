@@ -92,9 +92,10 @@ pub(crate) fn maximise(
             break;
         }
     }
-    let (largest, value) = at.iter().enumerate().fold((0, 0.0_f64), |best, (i, x)| {
-        if x.abs() > best.1.abs() { (i, *x) } else { best }
-    });
+    let (largest, value) = at
+        .iter()
+        .enumerate()
+        .fold((0, 0.0_f64), |best, (i, x)| if x.abs() > best.1.abs() { (i, *x) } else { best });
     let name = names.get(largest).map_or("a coefficient", String::as_str);
     Err(Error::failed(format!("the likelihood has no maximum: `{name}` reached {value:.3e}")).with_help(
         "the data do not bound this coefficient, as when no pair is within the radius: change the radius, \
@@ -133,9 +134,10 @@ fn factor(expansion: &Expansion) -> Result<Cholesky> {
             .with_help("rescale the coordinates, or leave the trend out"));
     }
     if let Some(flat) = (0..dim).find(|&j| expansion.information.at(j, j) <= 0.0) {
-        return Err(Error::failed(format!("the data say nothing about coefficient {flat}")).with_help(
-            "no quadrature point has this statistic: change the radius, or use a larger window",
-        ));
+        return Err(Error::failed(format!("the data say nothing about coefficient {flat}"))
+            .with_help(
+                "no quadrature point has this statistic: change the radius, or use a larger window",
+            ));
     }
     Cholesky::new(Matrix::zeros(dim, dim), |k| k.entries_mut().copy_from_slice(all))
 }

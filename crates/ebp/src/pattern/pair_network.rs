@@ -94,7 +94,7 @@ pub fn fit_pair_network(
     let interaction = Interaction::Pairwise { reach, num_knots };
     let family = Family { trend: Trend::Constant, interaction };
     let design = joint_design(&family, patterns, Regression::Pseudolikelihood)?;
-    let network = Network { reach, num_knots, width };
+    let network = Network { num_knots, width };
     let total: f64 = design.weights.iter().sum();
     let mut draws = Draws::new(stream);
     let mut start = vec![(design.num_data() as f64 / total).ln()];
@@ -172,7 +172,6 @@ fn objective(design: &Design, at: &[f64], kept: &dyn Fn(usize) -> bool) -> (f64,
 /// Two hidden layers of tanh; weights a, a₀, B, b₀, c, c₀ behind α in one vector.
 #[derive(Clone, Copy, Debug)]
 struct Network {
-    reach: f64,
     num_knots: usize,
     width: usize,
 }
@@ -261,7 +260,7 @@ mod tests {
     /// Central differences of step 10⁻⁵ are good to 10⁻¹⁰ of values of order 1.
     #[test]
     fn the_gradient_is_the_slope() {
-        let network = Network { reach: 0.1, num_knots: 7, width: 4 };
+        let network = Network { num_knots: 7, width: 4 };
         let mut draws = Draws::new(Stream::new(1, "network"));
         let at: Vec<f64> = (0..=network.num_weights()).map(|_| draws.normal()).collect();
         let slopes: Vec<f64> = (0..7).map(|_| draws.normal()).collect();
@@ -274,7 +273,10 @@ mod tests {
             high[j + 1] += 1e-5;
             low[j + 1] -= 1e-5;
             let found = (value(&high) - value(&low)) / 2e-5;
-            assert!((found - expected).abs() < 1e-8 * (1.0 + expected.abs()), "{j}: {found} {expected}");
+            assert!(
+                (found - expected).abs() < 1e-8 * (1.0 + expected.abs()),
+                "{j}: {found} {expected}"
+            );
         }
     }
 }

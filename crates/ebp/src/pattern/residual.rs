@@ -56,7 +56,8 @@ impl Residual {
             }
         }
         let (sides, lengths) = (window.sides(), window.lengths());
-        for (&point, intensity) in pattern.points().iter().zip(model.intensities_of_points(pattern)) {
+        for (&point, intensity) in pattern.points().iter().zip(model.intensities_of_points(pattern))
+        {
             if intensity <= 0.0 {
                 return Err(Error::invalid("λ of a data point", "positive", intensity));
             }
@@ -73,7 +74,12 @@ impl Residual {
 
 /// The raw residual measure smoothed by a Gaussian of standard deviation `bandwidth`, divided by the mass of
 /// the kernel inside the window, at the middles of `side` × `side` cells.
-pub fn smoothed_residual(model: &Gibbs, pattern: &Pattern, side: usize, bandwidth: f64) -> Vec<f64> {
+pub fn smoothed_residual(
+    model: &Gibbs,
+    pattern: &Pattern,
+    side: usize,
+    bandwidth: f64,
+) -> Vec<f64> {
     let window = pattern.window();
     let places = window.grid(side, side);
     let cell = window.area() / (side * side) as f64;

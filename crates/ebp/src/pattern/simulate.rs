@@ -81,7 +81,8 @@ impl<'a> Chain<'a> {
             // Nothing to remove or to move.
         } else if kind < 1.0 - MOVES {
             let number = self.draws.below(count);
-            let intensity = model.intensity_near(self.near.points()[number], &self.near, Some(number));
+            let intensity =
+                model.intensity_near(self.near.points()[number], &self.near, Some(number));
             if coin * intensity * area <= count as f64 {
                 self.near.remove(number);
             }
@@ -116,8 +117,9 @@ fn check_density(model: &Gibbs) -> Result<()> {
     let theta = model.coefficients().last().copied().unwrap_or(0.0);
     if matches!(model.family().interaction, Interaction::Strauss { .. }) && theta > 0.0 {
         let message = format!("a Strauss process with γ = {:.3} > 1 has no density", theta.exp());
-        return Err(Error::refused(message)
-            .with_help("points attract each other: fit a saturated interaction, such as geyer or area"));
+        return Err(Error::refused(message).with_help(
+            "points attract each other: fit a saturated interaction, such as geyer or area",
+        ));
     }
     Ok(())
 }

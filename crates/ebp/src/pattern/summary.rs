@@ -118,7 +118,13 @@ fn ripley(pattern: &Pattern, distances: &[f64]) -> Vec<f64> {
         sums[distances.partition_point(|&r| r < away)] += weight;
     }
     let mut total = 0.0;
-    sums[..distances.len()].iter().map(|sum| { total += sum; total }).collect()
+    sums[..distances.len()]
+        .iter()
+        .map(|sum| {
+            total += sum;
+            total
+        })
+        .collect()
 }
 
 fn pair_correlation(pattern: &Pattern, distances: &[f64]) -> Vec<f64> {

@@ -3,6 +3,7 @@
 mod clouds;
 mod completion_figure;
 mod curves;
+mod patterns;
 mod pictures;
 mod set_energies;
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 pub use self::clouds::CloudOutcome;
 pub(super) use self::completion_figure::completion_mosaic;
 pub use self::curves::{CurveOutcome, CurveScore};
+pub use self::patterns::{Coefficient, PatternOutcome};
 pub(super) use self::pictures::Jury;
 pub use self::pictures::{PictureOutcome, score_table};
 pub use self::set_energies::{Interval, SetEnergyOutcome, SetEnergyRow};
@@ -34,6 +36,8 @@ pub enum Outcome {
     Pictures(PictureOutcome),
     /// Of whole sets.
     SetEnergies(SetEnergyOutcome),
+    /// Of point patterns.
+    Patterns(PatternOutcome),
 }
 
 impl Display for Outcome {
@@ -43,6 +47,7 @@ impl Display for Outcome {
             Self::Clouds(outcome) => outcome.fmt(f),
             Self::Pictures(outcome) => outcome.fmt(f),
             Self::SetEnergies(outcome) => outcome.fmt(f),
+            Self::Patterns(outcome) => outcome.fmt(f),
         }
     }
 }
@@ -73,6 +78,10 @@ pub fn judge(model: &Model, data: &Data, device: &Device) -> Result<Findings<Out
         Data::SetEnergies(data) => {
             let (outcome, pictures) = set_energies::judge(model, data, &plots)?;
             (Outcome::SetEnergies(outcome), pictures)
+        }
+        Data::Patterns(data) => {
+            let (outcome, pictures) = patterns::judge(model, data, &plots)?;
+            (Outcome::Patterns(outcome), pictures)
         }
     };
     Ok(Findings { report, pictures })

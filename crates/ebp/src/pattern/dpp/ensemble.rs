@@ -55,7 +55,11 @@ impl Ensemble {
         let (mut eigenvalues, eigenvectors) = symmetric_eigen(&kernel, count);
         let largest = eigenvalues.first().copied().unwrap_or(0.0).max(0.0);
         if let Some(least) = eigenvalues.last().filter(|least| **least < -1e-9 * largest) {
-            return Err(Error::invalid("kernel", "positive semidefinite", format!("eigenvalue {least}")));
+            return Err(Error::invalid(
+                "kernel",
+                "positive semidefinite",
+                format!("eigenvalue {least}"),
+            ));
         }
         for value in &mut eigenvalues {
             *value = value.max(0.0);
@@ -175,7 +179,8 @@ impl Ensemble {
                 break;
             }
             // λ_m e_{l−1}(m − 1) / e_l(m)
-            let share = (self.eigenvalues[m - 1].ln() + table[rest - 1][m - 1] - table[rest][m]).exp();
+            let share =
+                (self.eigenvalues[m - 1].ln() + table[rest - 1][m - 1] - table[rest][m]).exp();
             if draws.uniform() <= share {
                 chosen.push(m - 1);
                 rest -= 1;
@@ -188,9 +193,8 @@ impl Ensemble {
     /// a step of Cholesky's elimination takes away.
     fn project(&self, chosen: &[usize], draws: &mut Draws) -> Vec<usize> {
         let vector = |e: usize| &self.eigenvectors[e * self.count..][..self.count];
-        let entry = |i: usize, j: usize| {
-            chosen.iter().map(|&e| vector(e)[i] * vector(e)[j]).sum::<f64>()
-        };
+        let entry =
+            |i: usize, j: usize| chosen.iter().map(|&e| vector(e)[i] * vector(e)[j]).sum::<f64>();
         let mut left: Vec<f64> = (0..self.count).map(|i| entry(i, i)).collect();
         let mut columns: Vec<Vec<f64>> = Vec::new();
         let mut items = Vec::new();
@@ -246,7 +250,11 @@ impl Ensemble {
         let (n, mut delta) = (self.count, vec![0.0; self.count * self.count]);
         for subset in subsets {
             let Some(factor) = self.minor(subset) else {
-                return Err(Error::invalid("subset", "of positive probability", format!("{subset:?}")));
+                return Err(Error::invalid(
+                    "subset",
+                    "of positive probability",
+                    format!("{subset:?}"),
+                ));
             };
             let size = subset.len();
             let (inverse, _) = factor.into_inverse(Matrix::zeros(size, size));

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The window is taken as a torus: frequencies are k/l for whole k, up to a rectangle of them that holds
-//! 99.9 % of ρ, or 60 either way. The likelihood is the log of the Janossy density. ρ is fitted by n/|W|, α
+//! 99.999 % of ρ, or 48 either way. The likelihood is the log of the Janossy density. ρ is fitted by n/|W|, α
 //! by the likelihood. Points are drawn one by one from the projection onto chosen frequencies.
 
 use std::f64::consts::{PI, TAU};
@@ -21,9 +21,14 @@ use crate::rng::Stream;
 use crate::{Error, Result};
 
 /// Frequencies either way at most.
-const MOST_FREQUENCIES: usize = 60;
-/// The share of ρ that frequencies hold.
-const HELD: f64 = 0.999;
+const MOST_FREQUENCIES: usize = 48;
+/// The share of ρ that frequencies hold: what is cut off decides how the kernel meets its top, and so how near
+/// points may come.
+const HELD: f64 = 0.999_99;
+/// A fit does not look at kernels so short that 48 frequencies hold less.
+const LEAST_HELD: f64 = 0.99;
+/// Places at which a fit looks first.
+const SCAN: usize = 20;
 /// α as a share of its limit: at 1 the likelihood of some patterns is 0.
 const SCALES: [f64; 2] = [0.02, 0.999];
 
@@ -157,7 +162,7 @@ impl StationaryDpp {
         let (mut inner, mut ring) = ([0_i32; 2], 0_usize);
         while sum < wanted && ring < MOST_FREQUENCIES {
             ring += 1;
-            #[expect(clippy::cast_possible_truncation, reason = "at most 60")]
+            #[expect(clippy::cast_possible_truncation, reason = "at most 48")]
             let outer = [width, height].map(|side| (ring as f64 * side / longest).ceil() as i32);
             for k in -outer[0]..=outer[0] {
                 for l in -outer[1]..=outer[1] {
@@ -185,7 +190,11 @@ impl StationaryDpp {
     /// [`Error::InvalidValue`] if the pattern lives in another window.
     pub fn log_likelihood(&self, pattern: &Pattern) -> Result<f64> {
         if pattern.window() != self.window {
-            return Err(Error::invalid("window", "that of the process", format!("{:?}", pattern.window())));
+            return Err(Error::invalid(
+                "window",
+                "that of the process",
+                format!("{:?}", pattern.window()),
+            ));
         }
         let (frequencies, _) = self.frequencies();
         let nothing: f64 = frequencies.iter().map(|(_, value)| (-value).ln_1p()).sum();
@@ -200,12 +209,17 @@ impl StationaryDpp {
         let mut rows = Matrix::zeros(points.len(), 2 * half.len() + 1);
         let zero = frequencies[0].1;
         rows.column_mut(0).fill((zero / (1.0 - zero) / area).sqrt());
-        for (number, &([k, l], root)) in half.iter().enumerate() {
-            for (row, point) in points.iter().enumerate() {
-                let angle = TAU * (k * point[0] / lengths[0] + l * point[1] / lengths[1]);
-                let (sine, cosine) = angle.sin_cos();
-                rows.column_mut(2 * number + 1)[row] = root * cosine;
-                rows.column_mut(2 * number + 2)[row] = root * sine;
+        // cos and sin of 2π k x/l for whole k along each axis, from which those of sums follow.
+        for (row, point) in points.iter().enumerate() {
+            let [along, up] = [0, 1].map(|axis| {
+                let turn = TAU * point[axis] / lengths[axis];
+                let one = |k: usize| (k as f64 * turn).sin_cos();
+                (0..=MOST_FREQUENCIES).map(one).collect::<Vec<_>>()
+            });
+            for (number, &([k, l], root)) in half.iter().enumerate() {
+                let ((a, b), (c, d)) = (table(&along, k), table(&up, l));
+                rows.column_mut(2 * number + 1)[row] = root * (b * d - a * c);
+                rows.column_mut(2 * number + 2)[row] = root * (a * d + b * c);
             }
         }
         let products = rows.products_of_rows();
@@ -256,9 +270,10 @@ impl StationaryDpp {
                     .collect();
                 for direction in &basis {
                     // ⟨e, v⟩ = Σ conj(e) v
-                    let [re, im] = direction.iter().zip(&vector).fold([0.0; 2], |[re, im], (e, v)| {
-                        [re + e[0] * v[0] + e[1] * v[1], im + e[0] * v[1] - e[1] * v[0]]
-                    });
+                    let [re, im] =
+                        direction.iter().zip(&vector).fold([0.0; 2], |[re, im], (e, v)| {
+                            [re + e[0] * v[0] + e[1] * v[1], im + e[0] * v[1] - e[1] * v[0]]
+                        });
                     for (v, e) in vector.iter_mut().zip(direction) {
                         v[0] -= re * e[0] - im * e[1];
                         v[1] -= re * e[1] + im * e[0];
@@ -293,9 +308,11 @@ impl StationaryDpp {
         let at = |share: f64| Self::new(kernel, shape, [intensity, share * limit], window);
         let value = |share: f64| -> Result<f64> {
             let model = at(share)?;
+            if model.held_share() < LEAST_HELD {
+                return Ok(f64::NEG_INFINITY);
+            }
             patterns.iter().map(|pattern| model.log_likelihood(pattern)).sum()
         };
-        const SCAN: usize = 24;
         let [least, most] = SCALES;
         let place = |number: usize| least + (most - least) * number as f64 / SCAN as f64;
         let scan = (0..=SCAN).map(|number| value(place(number))).collect::<Result<Vec<_>>>()?;
@@ -304,7 +321,7 @@ impl StationaryDpp {
         let golden = 0.5 * (5_f64.sqrt() - 1.0);
         let (mut inner, mut outer) = (high - golden * (high - low), low + golden * (high - low));
         let (mut at_inner, mut at_outer) = (value(inner)?, value(outer)?);
-        while high - low > 1e-6 {
+        while high - low > 1e-5 {
             if at_inner >= at_outer {
                 (high, outer, at_outer) = (outer, inner, at_inner);
                 inner = high - golden * (high - low);
@@ -321,7 +338,8 @@ impl StationaryDpp {
         let step = 1e-3;
         let is_inside = share - step > least && share + step < most;
         let scale_error = if is_inside {
-            let second = (value(share + step)? - 2.0 * log_likelihood + value(share - step)?) / (step * step);
+            let second = (value(share + step)? - 2.0 * log_likelihood + value(share - step)?)
+                / (step * step);
             (second < 0.0).then(|| limit / (-second).sqrt())
         } else {
             None
@@ -331,6 +349,13 @@ impl StationaryDpp {
         let intensity_error = variance.sqrt() / (window.area() * (patterns.len() as f64).sqrt());
         Ok(DppFit { model, intensity_error, scale_error, log_likelihood })
     }
+}
+
+/// (sin, cos) of a whole frequency of either sign.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, at most 48")]
+fn table(values: &[(f64, f64)], frequency: f64) -> (f64, f64) {
+    let (sine, cosine) = values[frequency.abs() as usize];
+    (frequency.signum() * sine, cosine)
 }
 
 /// 2^{1−ν}/Γ(ν) s^ν K_ν(s), which is 1 at 0, with K_ν(s) = ∫₀^∞ exp(−s cosh t) cosh(ν t) dt by the
