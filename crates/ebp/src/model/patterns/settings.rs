@@ -120,7 +120,7 @@ impl Default for InteractionSettings {
             saturation: 2.0,
             num_knots: 30,
             width: 8,
-            decay: 0.1,
+            decay: 1.0,
         }
     }
 }
