@@ -5,6 +5,8 @@
 
 use std::f64::consts::PI;
 
+use ebp::experiment::outcome::judge;
+use ebp::model::{Data, Device, Model, Settings, TrainOptions};
 use ebp::pattern::{
     ChainSettings, DppKernel, Ensemble, Envelope, Events, Family, Gibbs, Hawkes, Interaction,
     LikelihoodSettings, PairNetworkSettings, Pattern, Regression, Residual, StationaryDpp, Summary,
@@ -472,7 +474,9 @@ fn learning_a_kernel_never_lowers_the_likelihood() {
     let subsets: Vec<Vec<usize>> = (0..400).map(|k| law.sample(stream.child(k))).collect();
     let identity = (0..36).map(|place| f64::from(u8::from(place % 7 == 0))).collect();
     let mut start: Vec<f64> = identity;
-    start.iter_mut().for_each(|x| *x = *x * 0.5 + 0.01);
+    for x in &mut start {
+        *x = *x * 0.5 + 0.01;
+    }
     let start = Ensemble::new(start, 6).unwrap();
     let (learned, values) = start.learn(&subsets, 60).unwrap();
     assert!(values.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12), "{values:?}");
@@ -600,7 +604,7 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     assert!(Pattern::new(window, vec![[0.5, 1.001]]).is_err());
     let empty = Pattern::new(window, Vec::new()).unwrap();
     let poisson = family(Interaction::None);
-    let text = message(fit(&poisson, &[empty.clone()], Regression::Pseudolikelihood));
+    let text = message(fit(&poisson, std::slice::from_ref(&empty), Regression::Pseudolikelihood));
     assert!(text.contains("no points"), "{text}");
     assert!(fit(&poisson, &[], Regression::Pseudolikelihood).is_err());
     let twice = Pattern::new(window, vec![[0.5, 0.5], [0.5, 0.5], [0.2, 0.9]]).unwrap();
@@ -640,4 +644,41 @@ fn bad_input_is_an_error_that_says_what_to_do() {
     assert!(ensemble().sample_of_size(7, Stream::new(1, "x")).is_err());
     assert!(ensemble().log_likelihood(&[1, 1]).is_err());
     assert!(Summary::K.of(&cells(), &[0.2, 0.1]).is_err());
+}
+
+/// Every preset goes from settings to a model, a report and pictures, twice to the same bits, and takes new
+/// patterns from it.
+#[test]
+fn presets_train_report_and_sample() {
+    let changes = ["data.num_patterns=2", "evaluation.num_errors=4", "evaluation.num_envelope=3"];
+    for preset in ["poisson", "strauss", "hardcore", "geyer", "pairwise", "dpp", "hawkes"] {
+        let settings = Settings::preset(preset, &changes).unwrap();
+        let data = Data::load(&settings).unwrap();
+        let train = || Model::train_on(settings.clone(), &data, TrainOptions::default()).unwrap();
+        let model = train();
+        assert_eq!(model.name(), preset);
+        let findings = judge(&model, &data, &Device::cpu()).unwrap();
+        let report = serde_json::to_value(&findings.report).unwrap();
+        assert!(report["coefficients"][0]["truth"].is_number(), "{report}");
+        let has = |key: &str| report[key].is_number();
+        assert!(has("log_likelihood") != has("log_pseudolikelihood"), "{report}");
+        assert!(!findings.pictures.is_empty());
+        let again = judge(&train(), &data, &Device::cpu()).unwrap();
+        let other = serde_json::to_value(&again.report).unwrap();
+        assert_eq!(report["coefficients"], other["coefficients"]);
+        let folder = tempfile::tempdir().unwrap();
+        let patterns = model.patterns().unwrap();
+        let counts = patterns.write_samples(folder.path(), 2, Stream::new(1, "new")).unwrap();
+        assert_eq!(counts.len(), 2);
+        if preset == "strauss" {
+            let source = format!("data.source={:?}", folder.path().display().to_string());
+            let settings = Settings::preset("poisson", &[source]).unwrap();
+            assert!(matches!(Data::load(&settings), Ok(Data::Patterns(_))));
+        }
+        assert!(model.curves().is_err());
+    }
+    for change in ["method=logistic", "interaction.trend=true", "data.num_patterns=0"] {
+        let settings = Settings::preset("dpp", &[change]).unwrap();
+        assert!(Data::load(&settings).is_err(), "{change}");
+    }
 }

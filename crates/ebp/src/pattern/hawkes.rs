@@ -217,9 +217,9 @@ impl Hawkes {
                 let [background, branching, decay] = numbers;
                 *side = Self { background, branching, decay }.log_likelihood(events).1;
             }
-            for i in j..3 {
-                curvature.information.column_mut(j)[i] =
-                    -(sides[0][i] - sides[1][i]) / (2.0 * step);
+            let column = curvature.information.column_mut(j).iter_mut();
+            for (entry, (high, low)) in column.zip(sides[0].iter().zip(sides[1])) {
+                *entry = (low - high) / (2.0 * step);
             }
         }
         let covariance = inverse(&curvature)?;

@@ -233,18 +233,19 @@ impl Network {
             let (one, two) = self.hidden(weights, knot);
             let x = 3.0 * self.input(knot);
             let mut back = vec![0.0; h];
-            for i in 0..h {
-                gradient[outer + i] += slope * two[i];
-                let delta = slope * weights[outer + i] * (1.0 - two[i] * two[i]);
+            for (i, &unit) in two.iter().enumerate() {
+                gradient[outer + i] += slope * unit;
+                let delta = slope * weights[outer + i] * (1.0 - unit * unit);
                 gradient[inner + h * h + i] += delta;
-                for j in 0..h {
-                    gradient[inner + i * h + j] += delta * one[j];
-                    back[j] += delta * weights[inner + i * h + j];
+                let row = inner + i * h;
+                for (j, &below) in one.iter().enumerate() {
+                    gradient[row + j] += delta * below;
+                    back[j] += delta * weights[row + j];
                 }
             }
             gradient[outer + h] += slope;
-            for j in 0..h {
-                let delta = back[j] * (1.0 - one[j] * one[j]);
+            for (j, (&below, &slope)) in one.iter().zip(&back).enumerate() {
+                let delta = slope * (1.0 - below * below);
                 gradient[j] += delta * x;
                 gradient[h + j] += delta;
             }

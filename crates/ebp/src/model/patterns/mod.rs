@@ -176,7 +176,7 @@ impl PatternModel {
     pub fn write_samples(&self, folder: &Path, count: usize, stream: Stream) -> Result<Vec<usize>> {
         create_folder(folder)?;
         let write = |number: usize, ending: &str, bytes: Vec<u8>| {
-            let path: PathBuf = folder.join(format!("{:04}.{ending}", number));
+            let path: PathBuf = folder.join(format!("{number:04}.{ending}"));
             std::fs::write(&path, bytes).map_err(Error::io("write", path))
         };
         if let Law::Hawkes(_) = &self.law {

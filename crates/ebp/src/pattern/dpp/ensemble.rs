@@ -267,9 +267,9 @@ impl Ensemble {
         }
         // − (I + L)⁻¹ = − Σ v vᵀ/(1 + λ)
         for (vector, value) in self.eigenvectors.chunks_exact(n.max(1)).zip(&self.eigenvalues) {
-            for i in 0..n {
-                for j in 0..n {
-                    delta[i * n + j] -= vector[i] * vector[j] / (1.0 + value);
+            for (row, left) in delta.chunks_exact_mut(n).zip(vector) {
+                for (entry, right) in row.iter_mut().zip(vector) {
+                    *entry -= left * right / (1.0 + value);
                 }
             }
         }
