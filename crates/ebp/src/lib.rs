@@ -17,6 +17,7 @@ pub mod model;
 pub mod nn;
 pub mod numbers;
 mod partition;
+pub mod pattern;
 pub mod point;
 mod posterior;
 pub mod process;

@@ -21,7 +21,8 @@ larger. `annealed` steps end without noise and give sharp surfaces; `langevin` k
 `mala` accepts or rejects every move, which makes the law of the points that of the model. Models
 with a learned sampler (`ade`) can start from its draws: as they are, resampled or rejected.
 Energies of whole sets (`ebp train sticks`), `bruno` and `statistician` draw in their own way; of the
-settings below they take the number of sets and of points.
+settings below they take the number of sets and of points. Point processes (`ebp train strauss`) take the
+number of patterns and write a folder of them.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
@@ -115,6 +116,49 @@ const STARTS: &[Choice<PointStart>] = &[
 ];
 
 #[derive(Debug, Serialize)]
+struct PatternReport {
+    model: String,
+    process: &'static str,
+    patterns: usize,
+    mean_points: f64,
+    standard_error: f64,
+    seconds: f64,
+    out: String,
+}
+
+/// Patterns of a point process, or events, one file each.
+fn draw_patterns(arguments: &SampleArguments, model: &Model) -> Result<(), Failure> {
+    let started = Instant::now();
+    let out = arguments.out.clone().unwrap_or_else(|| arguments.model.join("samples"));
+    let stream = Stream::new(arguments.seed, "sample");
+    let counts = model.patterns()?.write_samples(&out, arguments.count, stream)?;
+    let number = counts.len() as f64;
+    let mean = counts.iter().sum::<usize>() as f64 / number;
+    let square: f64 = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum();
+    let report = PatternReport {
+        model: arguments.model.display().to_string(),
+        process: model.name(),
+        patterns: counts.len(),
+        mean_points: mean,
+        standard_error: (square / (number * (number - 1.0).max(1.0))).sqrt(),
+        seconds: started.elapsed().as_secs_f64(),
+        out: out.display().to_string(),
+    };
+    if arguments.common.json {
+        return output::print_json(&report);
+    }
+    output::print(&format!(
+        "{} patterns of {} in {:.1} s, {:.2} points on average (standard error {:.2})\nfiles: {}\n",
+        report.patterns,
+        report.process,
+        report.seconds,
+        report.mean_points,
+        report.standard_error,
+        report.out
+    ))
+}
+
+#[derive(Debug, Serialize)]
 struct Report {
     model: String,
     estimator: &'static str,
@@ -147,6 +191,9 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
 
 fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
+    if model.patterns().is_ok() {
+        return draw_patterns(arguments, &model);
+    }
     let theta = match &arguments.codes {
         Some(path) => Some(model.clouds()?.read_latents(path)?),
         None => None,

@@ -24,6 +24,7 @@ Examples:
   ebp train shapes                             built-in chairs as point clouds, in minutes
   ebp train cloud --data chairs.npy            clouds of your own: a file, folder or cache
   ebp train shapes --from models/mine --data chairs.npy   go on from trained weights
+  ebp train strauss --data cells.dat           a Gibbs process to a point pattern
   ebp train digits                             built-in pictures, to be completed
   ebp train gplvm --data wine.csv              rows of a table on a map, labels in a column `label`
   ebp train statistician --data strokes.npy    sets of vectors by a context and latents

@@ -9,6 +9,7 @@ pub mod cache;
 pub mod cloud;
 pub mod curves;
 pub mod digits;
+pub mod events;
 mod file;
 mod format;
 pub mod image;

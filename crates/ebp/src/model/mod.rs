@@ -22,6 +22,7 @@ mod curves;
 mod device;
 mod latents;
 mod neural;
+mod patterns;
 mod pictures;
 mod presets;
 mod recalibration;
@@ -51,6 +52,11 @@ pub use self::latents::{
 };
 pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
 pub use self::neural::NeuralSettings;
+pub use self::patterns::{
+    DppSettings, InteractionSettings, KernelName, PatternData, PatternDataSettings,
+    PatternEvaluation, PatternMethod, PatternModel, PatternProcess, PatternSettings,
+};
+pub(crate) use self::patterns::{Law as PatternLaw, is_likelihood};
 pub use self::pictures::{
     CompleteOptions, Completions, FigureColumns, GivenPicture, MaskOptions, PictureData,
     PictureDataSettings, PictureEvaluation, PictureModel, PictureProcessName, PictureSettings,
@@ -96,6 +102,7 @@ enum Kind {
     Pictures(Box<PictureModel>),
     SetEnergies(Box<SetEnergyModel>),
     Latents(Box<LatentModel>),
+    Patterns(Box<PatternModel>),
 }
 
 impl Model {
@@ -160,6 +167,9 @@ impl Model {
             Settings::Latents(settings) => {
                 Kind::Latents(Box::new(LatentModel::restore(settings, &checkpoint, device)?))
             }
+            Settings::Patterns(settings) => {
+                Kind::Patterns(Box::new(PatternModel::restore(settings, &checkpoint)?))
+            }
         };
         let directory = directory.map(Path::to_owned);
         Ok(Self { settings, checkpoint, directory, seconds, recalibration: None, kind })
@@ -203,6 +213,7 @@ impl Model {
             Kind::Pictures(model) => model.process().name(),
             Kind::SetEnergies(_) => "set-energy",
             Kind::Latents(model) => model.settings().process.name(),
+            Kind::Patterns(model) => model.settings().process.name(),
         }
     }
 
@@ -261,6 +272,18 @@ impl Model {
         match &self.kind {
             Kind::SetEnergies(model) => Ok(model),
             _ => Err(self.is_no_model_of("set-energies", "sticks")),
+        }
+    }
+
+    /// The model of point patterns that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it is of another kind.
+    pub fn patterns(&self) -> Result<&PatternModel> {
+        match &self.kind {
+            Kind::Patterns(model) => Ok(model),
+            _ => Err(self.is_no_model_of("patterns", "strauss")),
         }
     }
 

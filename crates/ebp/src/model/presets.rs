@@ -8,6 +8,7 @@ macro_rules! presets {
 
 /// Name and text of every preset, sorted by name. A name with a slash is a file in a folder.
 pub const PRESETS: &[(&str, &str)] = presets![
+    "area",
     "bruno",
     "celeba",
     "circle",
@@ -15,17 +16,23 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "cloud",
     "cloud-ade",
     "digits",
+    "dpp",
+    "geyer",
     "gp",
     "gplvm",
+    "hardcore",
+    "hawkes",
     "lines",
     "lines-ade",
     "mnist",
+    "pairwise",
     "paper-literal",
     "paper/cloud",
     "paper/cloud-annealed",
     "paper/cloud-literal",
     "phase",
     "phase-ade",
+    "poisson",
     "rings",
     "rival/anp",
     "rival/cnp",
@@ -40,6 +47,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "statistician",
     "sticks",
     "sticks-attention",
+    "strauss",
     "table",
 ];
 

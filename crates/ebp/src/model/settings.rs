@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CloudSettings, CurveSettings, LatentSettings, PRESETS, PictureSettings, SetEnergySettings,
+    CloudSettings, CurveSettings, LatentSettings, PRESETS, PatternSettings, PictureSettings,
+    SetEnergySettings,
 };
 use crate::config::{Layers, text_of};
 use crate::train::TrainerConfig;
@@ -34,6 +35,8 @@ pub enum Settings {
     SetEnergies(Box<SetEnergySettings>),
     /// Rows or sets with latents: the paper's special cases.
     Latents(Box<LatentSettings>),
+    /// Points in a window, or events in time.
+    Patterns(Box<PatternSettings>),
 }
 
 impl Settings {
@@ -65,9 +68,10 @@ impl Settings {
             Some("pictures") => Self::Pictures(layers.resolve_kind()?),
             Some("set-energies") => Self::SetEnergies(layers.resolve_kind()?),
             Some("latents") => Self::Latents(layers.resolve_kind()?),
+            Some("patterns") => Self::Patterns(layers.resolve_kind()?),
             Some(other) => {
                 let message = format!("there is no `kind = \"{other}\"` of training");
-                let help = "known are: clouds, curves, latents, pictures, set-energies";
+                let help = "known are: clouds, curves, latents, patterns, pictures, set-energies";
                 return Err(Error::refused(message).with_help(help));
             }
         })
@@ -101,6 +105,7 @@ impl Settings {
             Self::Pictures(_) => "pictures",
             Self::SetEnergies(_) => "set-energies",
             Self::Latents(_) => "latents",
+            Self::Patterns(_) => "patterns",
         }
     }
 
@@ -112,6 +117,7 @@ impl Settings {
             Self::Pictures(settings) => settings.seed,
             Self::SetEnergies(settings) => settings.seed,
             Self::Latents(settings) => settings.seed,
+            Self::Patterns(settings) => settings.seed,
         }
     }
 
@@ -123,6 +129,7 @@ impl Settings {
             Self::Pictures(settings) => &settings.train,
             Self::SetEnergies(settings) => &settings.train,
             Self::Latents(settings) => &settings.train,
+            Self::Patterns(settings) => &settings.train,
         }
     }
 
@@ -134,6 +141,7 @@ impl Settings {
             Self::Pictures(settings) => &settings.data.source,
             Self::SetEnergies(settings) => &settings.data.source,
             Self::Latents(settings) => &settings.data.source,
+            Self::Patterns(settings) => &settings.data.source,
         }
     }
 
@@ -147,6 +155,7 @@ impl Settings {
             Self::Pictures(_) => &["bits", "kl", "active_units", "held_out_bits"],
             Self::SetEnergies(_) => &["gap", "sampler_loss", "slope", "accuracy"],
             Self::Latents(_) => &["nats", "kl_c", "kl_z", "correlation", "held_out_nats"],
+            Self::Patterns(_) => &["nats"],
         }
     }
 }

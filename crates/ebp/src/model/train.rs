@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::{
-    CHECKPOINTS, CloudData, CurveData, Device, Kind, LatentData, Model, PictureData, SetEnergyData,
-    Settings, clouds, curves, latents, pictures, set_energies,
+    CHECKPOINTS, CloudData, CurveData, Device, Kind, LatentData, Model, PatternData, PictureData,
+    SetEnergyData, Settings, clouds, curves, latents, patterns, pictures, set_energies,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
@@ -30,6 +30,8 @@ pub enum Data {
     SetEnergies(SetEnergyData),
     /// Rows or sets with latents.
     Latents(LatentData),
+    /// Point patterns.
+    Patterns(PatternData),
 }
 
 impl Data {
@@ -45,6 +47,7 @@ impl Data {
             Settings::Pictures(settings) => Self::Pictures(PictureData::load(&settings.data)?),
             Settings::SetEnergies(settings) => Self::SetEnergies(SetEnergyData::load(settings)?),
             Settings::Latents(settings) => Self::Latents(LatentData::load(settings)?),
+            Settings::Patterns(settings) => Self::Patterns(PatternData::load(settings)?),
         })
     }
 }
@@ -144,6 +147,9 @@ impl Model {
             }
             (Settings::Latents(settings), Data::Latents(data)) => {
                 latents::learn(settings, data, lesson)
+            }
+            (Settings::Patterns(settings), Data::Patterns(data)) => {
+                patterns::learn(settings, data, lesson)
             }
             _ => Err(Error::invalid("data", settings.kind(), "data of another kind")),
         }?;

@@ -37,37 +37,37 @@ pub enum Stop {
 
 /// A function value with its gradient, and a note that the caller wants back.
 #[derive(Clone, Debug)]
-pub(super) struct Evaluation {
-    pub(super) value: f64,
-    pub(super) gradient: Vec<f64>,
-    pub(super) jitter: f64,
+pub(crate) struct Evaluation {
+    pub(crate) value: f64,
+    pub(crate) gradient: Vec<f64>,
+    pub(crate) jitter: f64,
 }
 
 /// Where the minimiser stopped.
 #[derive(Clone, Debug)]
-pub(super) struct Minimum {
-    pub(super) parameters: Vec<f64>,
-    pub(super) evaluation: Evaluation,
-    pub(super) num_evaluations: usize,
-    pub(super) num_steps: usize,
-    pub(super) stop: Stop,
+pub(crate) struct Minimum {
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) evaluation: Evaluation,
+    pub(crate) num_evaluations: usize,
+    pub(crate) num_steps: usize,
+    pub(crate) stop: Stop,
 }
 
 /// Where the search may go, and when it ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// The least and the greatest value of every parameter.
-    pub(super) bounds: [f64; 2],
-    pub(super) max_evaluations: usize,
+    pub(crate) bounds: [f64; 2],
+    pub(crate) max_evaluations: usize,
     /// No component of the gradient exceeds this at the end.
-    pub(super) gradient_tolerance: f64,
+    pub(crate) gradient_tolerance: f64,
     /// A step that brings less, relative to max(1, |value|), is the last one.
-    pub(super) value_tolerance: f64,
+    pub(crate) value_tolerance: f64,
 }
 
 /// Minimises `evaluate` from `start`. An error at the start is returned; later ones only shorten
 /// the step.
-pub(super) fn minimise(
+pub(crate) fn minimise(
     start: &[f64],
     limits: &Limits,
     mut evaluate: impl FnMut(&[f64]) -> Result<Evaluation>,

@@ -42,6 +42,7 @@ pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use hypotheses::{Hypotheses, LatentProcess};
 pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig};
 pub use lbfgs::Stop;
+pub(crate) use lbfgs::{Evaluation, Limits, minimise};
 pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};

@@ -4,6 +4,7 @@ mod clouds;
 mod completion_figure;
 mod curves;
 mod latents;
+mod patterns;
 mod pictures;
 mod set_energies;
 
@@ -17,6 +18,7 @@ pub use self::clouds::CloudOutcome;
 pub(super) use self::completion_figure::completion_mosaic;
 pub use self::curves::{CurveOutcome, CurveScore};
 pub use self::latents::{LatentOutcome, RowOutcome, SetOutcome};
+pub use self::patterns::{Coefficient, PatternOutcome};
 pub(super) use self::pictures::Jury;
 pub use self::pictures::{PictureOutcome, score_table};
 pub use self::set_energies::{Interval, SetEnergyOutcome, SetEnergyRow};
@@ -38,6 +40,8 @@ pub enum Outcome {
     SetEnergies(SetEnergyOutcome),
     /// Of rows or sets with latents.
     Latents(LatentOutcome),
+    /// Of point patterns.
+    Patterns(PatternOutcome),
 }
 
 impl Display for Outcome {
@@ -48,6 +52,7 @@ impl Display for Outcome {
             Self::Pictures(outcome) => outcome.fmt(f),
             Self::SetEnergies(outcome) => outcome.fmt(f),
             Self::Latents(outcome) => outcome.fmt(f),
+            Self::Patterns(outcome) => outcome.fmt(f),
         }
     }
 }
@@ -82,6 +87,10 @@ pub fn judge(model: &Model, data: &Data, device: &Device) -> Result<Findings<Out
         Data::Latents(data) => {
             let (outcome, pictures) = latents::judge(model, data, &plots)?;
             (Outcome::Latents(outcome), pictures)
+        }
+        Data::Patterns(data) => {
+            let (outcome, pictures) = patterns::judge(model, data, &plots)?;
+            (Outcome::Patterns(outcome), pictures)
         }
     };
     Ok(Findings { report, pictures })

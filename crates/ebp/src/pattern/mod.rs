@@ -1,0 +1,40 @@
+//! Point patterns in a window: sets without a latent, of any number of points.
+//!
+//! ```text
+//! p(x₁, …, x_n) = exp f(x₁, …, x_n) / Z
+//! ```
+//!
+//! That is what the energy-based process becomes when both the locations and θ are collapsed. [`Gibbs`]
+//! processes are told by their conditional intensity, fitted by [`fit`] and by
+//! [`maximum_likelihood`], and drawn by [`simulate`].
+
+mod discs;
+mod dpp;
+mod draws;
+mod envelope;
+mod fit;
+mod gibbs;
+mod hawkes;
+mod interaction;
+mod likelihood;
+mod near;
+mod newton;
+mod pair_network;
+mod quadrature;
+mod residual;
+mod simulate;
+mod summary;
+mod window;
+
+pub use dpp::{DppFit, DppKernel, Ensemble, StationaryDpp};
+pub use envelope::Envelope;
+pub use fit::{Fit, Regression, fit, simulated_errors};
+pub use gibbs::{Family, Gibbs, Trend};
+pub use hawkes::{Events, Hawkes, HawkesFit, exponential_test};
+pub use interaction::Interaction;
+pub use likelihood::{LikelihoodFit, LikelihoodSettings, log_partition, maximum_likelihood};
+pub use pair_network::{PairNetworkFit, PairNetworkSettings, fit_pair_network};
+pub use residual::{Residual, smoothed_residual};
+pub use simulate::{ChainSettings, simulate};
+pub use summary::Summary;
+pub use window::{Pattern, Window};
