@@ -72,9 +72,11 @@ pub(crate) fn trigamma(x: f64) -> f64 {
     }
     // B_{2k} = 2k (2k − 1) times the coefficients above: ψ′(y) = 1/y + 1/(2y²) + Σ_k B_{2k}/y^{2k+1}
     let square = 1.0 / (y * y);
-    let sum = STIRLING.iter().enumerate().rev().fold(0.0, |sum, (k, c)| {
-        (sum + c * ((2 * k + 2) * (2 * k + 1)) as f64) * square
-    });
+    let sum = STIRLING
+        .iter()
+        .enumerate()
+        .rev()
+        .fold(0.0, |sum, (k, c)| (sum + c * ((2 * k + 2) * (2 * k + 1)) as f64) * square);
     (1.0 + sum + 0.5 / y) / y + shift
 }
 

@@ -151,9 +151,10 @@ mod tests {
             let sum: f64 = alpha.iter().sum();
             let one = |d: &[usize; 3]| -> f64 {
                 let n: usize = d.iter().sum();
-                let parts = d.iter().zip(alpha).map(|(&n, a)| {
-                    libm::lgamma(a + n as f64) - libm::lgamma(*a)
-                });
+                let parts = d
+                    .iter()
+                    .zip(alpha)
+                    .map(|(&n, a)| libm::lgamma(a + n as f64) - libm::lgamma(*a));
                 libm::lgamma(sum) - libm::lgamma(sum + n as f64) + parts.sum::<f64>()
             };
             documents.iter().map(one).sum()

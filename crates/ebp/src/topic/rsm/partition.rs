@@ -128,13 +128,7 @@ fn anneal(parameters: &Parameters, lengths: &[f64], stream: Stream) -> Vec<(f64,
 
 impl Parameters {
     /// Draws every unit in turn from p(h_j | others) ∝ exp(n g(h)); `words` are the laws p(w | h).
-    fn sweep_units(
-        &self,
-        length: f64,
-        hidden: &mut [bool],
-        words: &mut [f64],
-        uniforms: &[f32],
-    ) {
+    fn sweep_units(&self, length: f64, hidden: &mut [bool], words: &mut [f64], uniforms: &[f32]) {
         for (unit, is_on) in hidden.iter_mut().enumerate() {
             // Σ_w p(w | h) exp(±W_wj) is the ratio of the sums with the unit switched.
             let ratios = self.exp_weights(unit, *is_on);
