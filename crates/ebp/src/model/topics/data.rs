@@ -74,6 +74,25 @@ impl TopicData {
         Self::split(read, vocabulary, data)
     }
 
+    /// All documents of a file, folder or cache to learn from; those that are held out are among them.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_all(settings: &TopicSettings) -> Result<Self> {
+        let mut found = Self::load(settings)?;
+        let (read, _) = read_documents(Path::new(&settings.data.source))?;
+        let known = |&(word, _): &(u32, u32)| (word as usize) < found.vocabulary.len();
+        let documents = read
+            .documents
+            .into_iter()
+            .map(|document| document.into_iter().filter(known).collect::<Vec<_>>());
+        let documents: Vec<Vec<(u32, u32)>> = documents.filter(|d| !d.is_empty()).collect();
+        found.training = Arc::new(Corpus::new(found.vocabulary.len(), documents)?);
+        found.labels.clear();
+        Ok(found)
+    }
+
     /// Leaves out what the vocabulary does not have, and holds some documents out.
     fn split(read: Read, vocabulary: Vec<String>, data: &TopicDataSettings) -> Result<Self> {
         let Read { documents, labels, mut num_empty } = read;
