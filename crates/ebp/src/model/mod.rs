@@ -27,6 +27,7 @@ mod sample;
 mod save;
 mod set_energies;
 mod settings;
+mod topics;
 mod train;
 
 use std::path::{Path, PathBuf};
@@ -58,6 +59,9 @@ pub use self::set_energies::{
     SetEnergyData, SetEnergyDataSettings, SetEnergyEvaluation, SetEnergyModel, SetEnergySettings,
 };
 pub use self::settings::Settings;
+pub use self::topics::{
+    TopicData, TopicDataSettings, TopicDocuments, TopicEvaluation, TopicProcess, TopicSettings,
+};
 use self::train::Lesson;
 pub use self::train::{Data, TrainOptions};
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
@@ -86,6 +90,7 @@ enum Kind {
     Clouds(Box<CloudModel>),
     Pictures(Box<PictureModel>),
     SetEnergies(Box<SetEnergyModel>),
+    Topics(Box<TopicDocuments>),
 }
 
 impl Model {
@@ -145,6 +150,9 @@ impl Model {
             Settings::SetEnergies(settings) => {
                 Kind::SetEnergies(Box::new(SetEnergyModel::restore(settings, &checkpoint, device)?))
             }
+            Settings::Topics(settings) => {
+                Kind::Topics(Box::new(TopicDocuments::restore(settings, &checkpoint, device)?))
+            }
         };
         Ok(Self { settings, checkpoint, directory: directory.map(Path::to_owned), seconds, kind })
     }
@@ -186,6 +194,7 @@ impl Model {
             Kind::Clouds(model) => model.estimator(),
             Kind::Pictures(model) => model.process().name(),
             Kind::SetEnergies(_) => "set-energy",
+            Kind::Topics(model) => model.model().name(),
         }
     }
 
@@ -234,6 +243,18 @@ impl Model {
         match &self.kind {
             Kind::SetEnergies(model) => Ok(model),
             _ => Err(self.is_no_model_of("set-energies", "sticks")),
+        }
+    }
+
+    /// The model of documents that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it is of another kind.
+    pub fn topics(&self) -> Result<&TopicDocuments> {
+        match &self.kind {
+            Kind::Topics(model) => Ok(model),
+            _ => Err(self.is_no_model_of("documents", "lda")),
         }
     }
 

@@ -13,8 +13,10 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "circle-ade",
     "cloud",
     "cloud-ade",
+    "ctm",
     "digits",
     "gp",
+    "lda",
     "lines",
     "lines-ade",
     "mnist",
@@ -24,6 +26,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "paper/cloud-literal",
     "phase",
     "phase-ade",
+    "plsi",
     "rings",
     "rival/anp",
     "rival/cnp",
@@ -31,6 +34,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "rival/np",
     "rival/tp",
     "rival/vip",
+    "rsm",
     "shapes",
     "sine",
     "sines",
@@ -38,6 +42,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "sticks",
     "sticks-attention",
     "table",
+    "topics",
 ];
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CloudSettings, CurveSettings, PRESETS, PictureSettings, SetEnergySettings};
+use super::{
+    CloudSettings, CurveSettings, PRESETS, PictureSettings, SetEnergySettings, TopicSettings,
+};
 use crate::config::{Layers, text_of};
 use crate::train::TrainerConfig;
 use crate::{Error, Result};
@@ -30,6 +32,8 @@ pub enum Settings {
     Pictures(Box<PictureSettings>),
     /// Energies of whole sets, without a latent.
     SetEnergies(Box<SetEnergySettings>),
+    /// Documents as bags of words.
+    Topics(Box<TopicSettings>),
 }
 
 impl Settings {
@@ -60,9 +64,10 @@ impl Settings {
             Some("clouds") => Self::Clouds(layers.resolve_kind()?),
             Some("pictures") => Self::Pictures(layers.resolve_kind()?),
             Some("set-energies") => Self::SetEnergies(layers.resolve_kind()?),
+            Some("topics") => Self::Topics(layers.resolve_kind()?),
             Some(other) => {
                 let message = format!("there is no `kind = \"{other}\"` of training");
-                let help = "known are: clouds, curves, pictures, set-energies";
+                let help = "known are: clouds, curves, pictures, set-energies, topics";
                 return Err(Error::refused(message).with_help(help));
             }
         })
@@ -95,6 +100,7 @@ impl Settings {
             Self::Clouds(_) => "clouds",
             Self::Pictures(_) => "pictures",
             Self::SetEnergies(_) => "set-energies",
+            Self::Topics(_) => "topics",
         }
     }
 
@@ -105,6 +111,7 @@ impl Settings {
             Self::Clouds(settings) => settings.seed,
             Self::Pictures(settings) => settings.seed,
             Self::SetEnergies(settings) => settings.seed,
+            Self::Topics(settings) => settings.seed,
         }
     }
 
@@ -115,6 +122,7 @@ impl Settings {
             Self::Clouds(settings) => &settings.train,
             Self::Pictures(settings) => &settings.train,
             Self::SetEnergies(settings) => &settings.train,
+            Self::Topics(settings) => &settings.train,
         }
     }
 
@@ -125,6 +133,7 @@ impl Settings {
             Self::Clouds(settings) => &settings.data.source,
             Self::Pictures(settings) => &settings.data.source,
             Self::SetEnergies(settings) => &settings.data.source,
+            Self::Topics(settings) => &settings.data.source,
         }
     }
 
@@ -137,6 +146,7 @@ impl Settings {
             }
             Self::Pictures(_) => &["bits", "kl", "active_units", "held_out_bits"],
             Self::SetEnergies(_) => &["gap", "sampler_loss", "slope", "accuracy"],
+            Self::Topics(_) => &["nats", "perplexity"],
         }
     }
 }

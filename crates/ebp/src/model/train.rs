@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{
     CHECKPOINTS, CloudData, CurveData, Device, Kind, Model, PictureData, SetEnergyData, Settings,
-    clouds, curves, pictures, set_energies,
+    TopicData, clouds, curves, pictures, set_energies, topics,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
@@ -28,6 +28,8 @@ pub enum Data {
     Pictures(PictureData),
     /// Sets for energies of whole sets.
     SetEnergies(SetEnergyData),
+    /// Documents.
+    Topics(TopicData),
 }
 
 impl Data {
@@ -42,6 +44,7 @@ impl Data {
             Settings::Clouds(settings) => Self::Clouds(CloudData::load(settings)?),
             Settings::Pictures(settings) => Self::Pictures(PictureData::load(&settings.data)?),
             Settings::SetEnergies(settings) => Self::SetEnergies(SetEnergyData::load(settings)?),
+            Settings::Topics(settings) => Self::Topics(TopicData::load(settings)?),
         })
     }
 }
@@ -138,6 +141,9 @@ impl Model {
             }
             (Settings::SetEnergies(settings), Data::SetEnergies(data)) => {
                 set_energies::learn(settings, data, lesson)
+            }
+            (Settings::Topics(settings), Data::Topics(data)) => {
+                topics::learn(settings, data, lesson)
             }
             _ => Err(Error::invalid("data", settings.kind(), "data of another kind")),
         }?;

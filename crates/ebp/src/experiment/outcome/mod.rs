@@ -5,6 +5,7 @@ mod completion_figure;
 mod curves;
 mod pictures;
 mod set_energies;
+mod topics;
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub use self::curves::{CurveOutcome, CurveScore};
 pub(super) use self::pictures::Jury;
 pub use self::pictures::{PictureOutcome, score_table};
 pub use self::set_energies::{Interval, SetEnergyOutcome, SetEnergyRow};
+pub use self::topics::{PerplexityNumber, PerplexityReport, TopicOutcome, TopicRow, TruthReport};
 use super::Findings;
 use crate::Result;
 use crate::model::{Data, Device, Model};
@@ -34,6 +36,8 @@ pub enum Outcome {
     Pictures(PictureOutcome),
     /// Of whole sets.
     SetEnergies(SetEnergyOutcome),
+    /// Of documents.
+    Topics(TopicOutcome),
 }
 
 impl Display for Outcome {
@@ -43,6 +47,7 @@ impl Display for Outcome {
             Self::Clouds(outcome) => outcome.fmt(f),
             Self::Pictures(outcome) => outcome.fmt(f),
             Self::SetEnergies(outcome) => outcome.fmt(f),
+            Self::Topics(outcome) => outcome.fmt(f),
         }
     }
 }
@@ -73,6 +78,10 @@ pub fn judge(model: &Model, data: &Data, device: &Device) -> Result<Findings<Out
         Data::SetEnergies(data) => {
             let (outcome, pictures) = set_energies::judge(model, data, &plots)?;
             (Outcome::SetEnergies(outcome), pictures)
+        }
+        Data::Topics(data) => {
+            let (outcome, picture) = topics::judge(model, data, &plots)?;
+            (Outcome::Topics(outcome), picture.into_iter().collect())
         }
     };
     Ok(Findings { report, pictures })
