@@ -115,12 +115,18 @@ impl EnergyBasedTopics {
 }
 
 /// Puts words in a random order and says how many of them are known: any number but all.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "u in [0, 1) times a count is rounded down"
+)]
 fn part(words: &mut [f32], stream: Stream) -> usize {
     let order = stream.permutation(words.len());
     let shuffled: Vec<f32> = order.iter().map(|&place| words[place]).collect();
     words.copy_from_slice(&shuffled);
-    // Where the last word came to stand is uniform.
-    order.iter().position(|&place| place + 1 == words.len()).unwrap_or(0)
+    let mut uniform = [0.0];
+    stream.child(0).fill_uniform(0, 0, &mut uniform);
+    ((f64::from(uniform[0]) * words.len() as f64) as usize).min(words.len().saturating_sub(1))
 }
 
 fn words_of(document: Document<'_>) -> Vec<f32> {

@@ -19,15 +19,12 @@
 use rayon::prelude::*;
 
 use super::grid::{effective, resample};
-use super::{EnergyBasedProcess, PartitionBounds};
+use super::{EnergyBasedProcess, LOG_ROOT_TAU, PartitionBounds};
 use crate::latent::{Prior, StandardPrior};
 use crate::point::{CandidateValues, PointBatch, PointMlp};
 use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
-
-/// ½ log 2π.
-const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
 
 /// What a model says about a set: a process in units of the standardised data, a model of clouds in
 /// those of the data.
