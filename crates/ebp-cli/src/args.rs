@@ -22,6 +22,7 @@ use crate::command::encode::EncodeArguments;
 use crate::command::export::ExportArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
+use crate::command::query::QueryArguments;
 use crate::command::reproduce::ReproduceArguments;
 use crate::command::sample::SampleArguments;
 use crate::command::score::ScoreArguments;
@@ -76,6 +77,8 @@ pub(crate) enum Command {
     Classify(ClassifyArguments),
     /// Bring data in, look at it, and draw built-in shapes
     Data(DataArguments),
+    /// Find items like given ones, or documents like a document
+    Query(QueryArguments),
 }
 
 /// The most threads that may be asked for.

@@ -13,6 +13,7 @@ pub(crate) mod export;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
+pub(crate) mod query;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod score;
@@ -43,5 +44,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Metrics(metrics) => metrics::run(&metrics),
         Command::Classify(classify) => classify::run(&classify),
         Command::Data(data) => data::run(data),
+        Command::Query(query) => query::run(&query),
     }
 }

@@ -156,7 +156,7 @@ const PUBLISHED_BLOCK: [&str; 6] = {
 
 /// One small run of every estimator and every kind of data: what it is called, its preset, and what
 /// its settings add to those of its kind.
-const RUNS: [(&str, &str, &[&str]); 13] = [
+const RUNS: [(&str, &str, &[&str]); 15] = [
     ("curves-importance", "sines", &["model.estimator=importance"]),
     ("curves-around", "sines", &["model.proposal.kind=around"]),
     ("curves-score-matching", "sines", &["model.estimator=score-matching"]),
@@ -170,11 +170,27 @@ const RUNS: [(&str, &str, &[&str]); 13] = [
     ("pictures-importance", "digits", &["process=importance"]),
     ("pictures-ade", "digits", &["process=ade"]),
     ("set-energies", "sticks", &[]),
+    ("topics-lda", "lda", &[]),
+    ("topics-energy-based", "topics", &[]),
 ];
 
 /// What makes a step of a preset take milliseconds.
 fn small(preset: &str) -> &'static [&'static str] {
     match preset {
+        "topics" => &[
+            "evaluation.every=1000",
+            "data.num_documents=30",
+            "data.document_length=12",
+            "energy_based.documents=8",
+            "energy_based.model.encoder_widths=[8]",
+            "energy_based.model.latent_dim=3",
+        ],
+        "lda" => &[
+            "evaluation.every=1000",
+            "data.num_documents=30",
+            "data.document_length=12",
+            "lda.num_topics=3",
+        ],
         "sines" => &[
             "evaluation.every=1000",
             "evaluation.num_sets=2",

@@ -199,6 +199,13 @@ impl WordCounts {
         self.words[range.clone()].iter().copied().zip(self.counts[range].iter().copied())
     }
 
+    /// How often a word occurs in a set.
+    pub(crate) fn count(&self, set: usize, word: u32) -> u32 {
+        let start = self.starts[set];
+        let place = self.words[start..self.starts[set + 1]].binary_search(&word);
+        place.map_or(0, |place| self.counts[start + place])
+    }
+
     /// n of a set: its words, repeated ones counted as often as they occur.
     pub(crate) fn size(&self, set: usize) -> usize {
         self.of_set(set).map(|(_, count)| count as usize).sum()
@@ -207,7 +214,7 @@ impl WordCounts {
 
 /// The word whose number a value is.
 pub(crate) fn word(value: f64, num_words: usize) -> Result<u32> {
-    if value >= 0.0 && value < num_words as f64 && value.fract() == 0.0 {
+    if (0.0..num_words as f64).contains(&value) && value.fract() == 0.0 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
         return Ok(value as u32);
     }

@@ -28,6 +28,7 @@ Examples:
   ebp train digits                             built-in pictures, to be completed
   ebp train gplvm --data wine.csv              rows of a table on a map, labels in a column `label`
   ebp train statistician --data strokes.npy    sets of vectors by a context and latents
+  ebp train lda --data 20news.feat             topics of documents (also plsi, ctm, rsm)
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train rival/anp --data weather.csv       the same by an attentive neural process
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
@@ -43,7 +44,8 @@ pub(crate) struct TrainArguments {
     config: Option<String>,
 
     /// What to learn from in place of built-in data: a CSV file; for presets of clouds a file,
-    /// folder or cache of clouds; for presets of pictures a folder or zip of pictures, or MNIST's
+    /// folder or cache of clouds; for presets of pictures a folder or zip of pictures, or MNIST's;
+    /// for presets of topics a file or cache of bags of words
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 

@@ -116,9 +116,7 @@ impl UrnRows {
             let start = any.len();
             let mut before = given.map_or(0, |given| given.size(set));
             for (index, (word, count)) in counted.of_set(set).enumerate() {
-                let known = given.map_or(0, |given| {
-                    given.of_set(set).find(|(other, _)| *other == word).map_or(0, |(_, c)| c)
-                });
+                let known = given.map_or(0, |given| given.count(set, word));
                 let row = u32::try_from(counted.starts[set] + index).unwrap_or(u32::MAX);
                 for time in 0..count {
                     distinct.push(row);

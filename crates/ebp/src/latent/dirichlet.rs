@@ -43,7 +43,7 @@ impl DirichletPrior {
             let cube = (1.0 + scale * x).powi(3);
             let log_uniform = log_uniform(stream.child(0), attempt);
             if cube > 0.0 && log_uniform < 0.5 * x * x + third * (1.0 - cube + cube.ln()) {
-                return (third * cube).ln() + log_uniform_of(stream) / self.concentration;
+                return (third * cube).ln() + log_uniform(stream.child(1), 0) / self.concentration;
             }
         }
         f64::NAN
@@ -55,10 +55,6 @@ fn log_uniform(stream: Stream, index: u64) -> f64 {
     let mut uniform = [0.0];
     stream.fill_uniform(0, index, &mut uniform);
     (1.0 - f64::from(uniform[0])).ln()
-}
-
-fn log_uniform_of(stream: Stream) -> f64 {
-    log_uniform(stream.child(1), 0)
 }
 
 impl Prior for DirichletPrior {

@@ -30,6 +30,7 @@ mod sample;
 mod save;
 mod set_energies;
 mod settings;
+mod topics;
 mod train;
 
 use std::path::{Path, PathBuf};
@@ -72,6 +73,9 @@ pub use self::set_energies::{
     SetEnergyData, SetEnergyDataSettings, SetEnergyEvaluation, SetEnergyModel, SetEnergySettings,
 };
 pub use self::settings::Settings;
+pub use self::topics::{
+    TopicData, TopicDataSettings, TopicDocuments, TopicEvaluation, TopicProcess, TopicSettings,
+};
 use self::train::Lesson;
 pub use self::train::{Data, TrainOptions};
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
@@ -103,6 +107,7 @@ enum Kind {
     SetEnergies(Box<SetEnergyModel>),
     Latents(Box<LatentModel>),
     Patterns(Box<PatternModel>),
+    Topics(Box<TopicDocuments>),
 }
 
 impl Model {
@@ -170,6 +175,9 @@ impl Model {
             Settings::Patterns(settings) => {
                 Kind::Patterns(Box::new(PatternModel::restore(settings, &checkpoint)?))
             }
+            Settings::Topics(settings) => {
+                Kind::Topics(Box::new(TopicDocuments::restore(settings, &checkpoint, device)?))
+            }
         };
         let directory = directory.map(Path::to_owned);
         Ok(Self { settings, checkpoint, directory, seconds, recalibration: None, kind })
@@ -214,6 +222,7 @@ impl Model {
             Kind::SetEnergies(_) => "set-energy",
             Kind::Latents(model) => model.settings().process.name(),
             Kind::Patterns(model) => model.settings().process.name(),
+            Kind::Topics(model) => model.model().name(),
         }
     }
 
@@ -272,6 +281,18 @@ impl Model {
         match &self.kind {
             Kind::SetEnergies(model) => Ok(model),
             _ => Err(self.is_no_model_of("set-energies", "sticks")),
+        }
+    }
+
+    /// The model of documents that it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it is of another kind.
+    pub fn topics(&self) -> Result<&TopicDocuments> {
+        match &self.kind {
+            Kind::Topics(model) => Ok(model),
+            _ => Err(self.is_no_model_of("documents", "lda")),
         }
     }
 

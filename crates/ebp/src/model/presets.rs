@@ -15,6 +15,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "circle-ade",
     "cloud",
     "cloud-ade",
+    "ctm",
     "digits",
     "dpp",
     "geyer",
@@ -22,6 +23,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "gplvm",
     "hardcore",
     "hawkes",
+    "lda",
     "lines",
     "lines-ade",
     "mnist",
@@ -32,6 +34,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "paper/cloud-literal",
     "phase",
     "phase-ade",
+    "plsi",
     "poisson",
     "rings",
     "rival/anp",
@@ -40,6 +43,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "rival/np",
     "rival/tp",
     "rival/vip",
+    "rsm",
     "shapes",
     "sine",
     "sines",
@@ -49,6 +53,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "sticks-attention",
     "strauss",
     "table",
+    "topics",
 ];
 
 #[cfg(test)]

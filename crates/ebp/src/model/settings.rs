@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CloudSettings, CurveSettings, LatentSettings, PRESETS, PatternSettings, PictureSettings,
-    SetEnergySettings,
+    SetEnergySettings, TopicSettings,
 };
 use crate::config::{Layers, text_of};
 use crate::train::TrainerConfig;
@@ -37,6 +37,8 @@ pub enum Settings {
     Latents(Box<LatentSettings>),
     /// Points in a window, or events in time.
     Patterns(Box<PatternSettings>),
+    /// Documents as bags of words.
+    Topics(Box<TopicSettings>),
 }
 
 impl Settings {
@@ -69,9 +71,11 @@ impl Settings {
             Some("set-energies") => Self::SetEnergies(layers.resolve_kind()?),
             Some("latents") => Self::Latents(layers.resolve_kind()?),
             Some("patterns") => Self::Patterns(layers.resolve_kind()?),
+            Some("topics") => Self::Topics(layers.resolve_kind()?),
             Some(other) => {
                 let message = format!("there is no `kind = \"{other}\"` of training");
-                let help = "known are: clouds, curves, latents, patterns, pictures, set-energies";
+                let help =
+                    "known are: clouds, curves, latents, patterns, pictures, set-energies, topics";
                 return Err(Error::refused(message).with_help(help));
             }
         })
@@ -106,6 +110,7 @@ impl Settings {
             Self::SetEnergies(_) => "set-energies",
             Self::Latents(_) => "latents",
             Self::Patterns(_) => "patterns",
+            Self::Topics(_) => "topics",
         }
     }
 
@@ -118,6 +123,7 @@ impl Settings {
             Self::SetEnergies(settings) => settings.seed,
             Self::Latents(settings) => settings.seed,
             Self::Patterns(settings) => settings.seed,
+            Self::Topics(settings) => settings.seed,
         }
     }
 
@@ -130,6 +136,7 @@ impl Settings {
             Self::SetEnergies(settings) => &settings.train,
             Self::Latents(settings) => &settings.train,
             Self::Patterns(settings) => &settings.train,
+            Self::Topics(settings) => &settings.train,
         }
     }
 
@@ -142,6 +149,7 @@ impl Settings {
             Self::SetEnergies(settings) => &settings.data.source,
             Self::Latents(settings) => &settings.data.source,
             Self::Patterns(settings) => &settings.data.source,
+            Self::Topics(settings) => &settings.data.source,
         }
     }
 
@@ -156,6 +164,7 @@ impl Settings {
             Self::SetEnergies(_) => &["gap", "sampler_loss", "slope", "accuracy"],
             Self::Latents(_) => &["nats", "kl_c", "kl_z", "correlation", "held_out_nats"],
             Self::Patterns(_) => &["nats"],
+            Self::Topics(_) => &["nats", "perplexity"],
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::{
     CHECKPOINTS, CloudData, CurveData, Device, Kind, LatentData, Model, PatternData, PictureData,
-    SetEnergyData, Settings, clouds, curves, latents, patterns, pictures, set_energies,
+    SetEnergyData, Settings, TopicData, clouds, curves, latents, patterns, pictures, set_energies,
+    topics,
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
@@ -32,6 +33,8 @@ pub enum Data {
     Latents(LatentData),
     /// Point patterns.
     Patterns(PatternData),
+    /// Documents.
+    Topics(TopicData),
 }
 
 impl Data {
@@ -48,6 +51,7 @@ impl Data {
             Settings::SetEnergies(settings) => Self::SetEnergies(SetEnergyData::load(settings)?),
             Settings::Latents(settings) => Self::Latents(LatentData::load(settings)?),
             Settings::Patterns(settings) => Self::Patterns(PatternData::load(settings)?),
+            Settings::Topics(settings) => Self::Topics(TopicData::load(settings)?),
         })
     }
 }
@@ -150,6 +154,9 @@ impl Model {
             }
             (Settings::Patterns(settings), Data::Patterns(data)) => {
                 patterns::learn(settings, data, lesson)
+            }
+            (Settings::Topics(settings), Data::Topics(data)) => {
+                topics::learn(settings, data, lesson)
             }
             _ => Err(Error::invalid("data", settings.kind(), "data of another kind")),
         }?;

@@ -8,6 +8,8 @@
 //! its batches. A step reads `documents` of them, every document once before any comes again. In the mode
 //! `predictive` a random part of a document's words is its context.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{SetBatch, TaskBatch};
@@ -20,6 +22,9 @@ use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 use super::{Corpus, Document, TopicLearner, TopicModel};
+
+/// The base measure in a state, which has a number per word.
+const BASE: &str = "parameters/model.energy.base";
 
 /// How far along an axis of θ a topic is looked at, in standard deviations of its law.
 const FAR: f32 = 2.0;
@@ -45,7 +50,7 @@ impl Default for EnergyBasedTopicsConfig {
 pub struct EnergyBasedTopics {
     process: EnergyBasedProcess,
     seed: u64,
-    corpus: Corpus,
+    corpus: Arc<Corpus>,
     documents: usize,
 }
 
@@ -57,7 +62,7 @@ impl EnergyBasedTopics {
     /// [`Error::InvalidValue`] naming a setting that does not fit.
     pub fn new(
         config: EnergyBasedTopicsConfig,
-        corpus: Corpus,
+        corpus: Arc<Corpus>,
         (seed, device): (u64, &Device),
     ) -> Result<Self> {
         let EnergyBasedTopicsConfig { documents, model } = config;
@@ -110,12 +115,18 @@ impl EnergyBasedTopics {
 }
 
 /// Puts words in a random order and says how many of them are known: any number but all.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "u in [0, 1) times a count is rounded down"
+)]
 fn part(words: &mut [f32], stream: Stream) -> usize {
     let order = stream.permutation(words.len());
     let shuffled: Vec<f32> = order.iter().map(|&place| words[place]).collect();
     words.copy_from_slice(&shuffled);
-    // Where the last word came to stand is uniform.
-    order.iter().position(|&place| place + 1 == words.len()).unwrap_or(0)
+    let mut uniform = [0.0];
+    stream.child(0).fill_uniform(0, 0, &mut uniform);
+    ((f64::from(uniform[0]) * words.len() as f64) as usize).min(words.len().saturating_sub(1))
 }
 
 fn words_of(document: Document<'_>) -> Vec<f32> {
@@ -137,13 +148,28 @@ impl TopicLearner for EnergyBasedTopics {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        let (config, device) = (self.process.config().clone(), self.process.device());
-        let space = *self.process.space();
-        let mut process = EnergyBasedProcess::new(config, space, self.seed, device)?;
-        process.restore(&self.process.state()?)?;
-        process.use_average();
-        Ok(Box::new(LearnedTopics::new(process)?))
+        model(self.process.config(), &self.process.state()?, self.process.device())
     }
+}
+
+/// What a process had learned when it gave `state`, with the averages of its parameters.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
+pub fn model(
+    config: &EnergyBasedConfig,
+    state: &Tensors,
+    device: &Device,
+) -> Result<Box<dyn TopicModel>> {
+    let Some(base) = state.get(BASE) else {
+        return Err(Error::invalid(BASE, "in the state", "nothing"));
+    };
+    let space = Space::bag(base.dims().iter().product());
+    let mut process = EnergyBasedProcess::new(config.clone(), space, 0, device)?;
+    process.restore(state)?;
+    process.use_average();
+    Ok(Box::new(LearnedTopics::new(process)?))
 }
 
 /// What was learned.
@@ -266,7 +292,7 @@ mod tests {
         };
         change(&mut config);
         let config = EnergyBasedTopicsConfig { documents: 16, model: config };
-        EnergyBasedTopics::new(config, corpus(), (seed, &Device::default())).unwrap()
+        EnergyBasedTopics::new(config, Arc::new(corpus()), (seed, &Device::default())).unwrap()
     }
 
     fn train(learner: &mut EnergyBasedTopics, steps: std::ops::Range<u64>) {

@@ -59,6 +59,14 @@ pub(super) fn unpack(state: &Tensors, name: &str, dims: &[usize]) -> Result<Vec<
     }
 }
 
+/// The numbers of one f64 array of a state with its shape, for who knows no shape yet.
+pub(super) fn unpack_any<'a>(state: &'a Tensors, name: &str) -> Result<(&'a [usize], &'a [f64])> {
+    match state.get(name).map(|tensor| (tensor.dims(), tensor.values())) {
+        Some((dims, TensorValues::F64(values))) => Ok((dims, values)),
+        _ => Err(Error::invalid(name, "f64 numbers in the state", "nothing of the kind")),
+    }
+}
+
 /// That a state has the entries that are known and no others.
 pub(super) fn check_names(state: &Tensors, names: &[&str]) -> Result<()> {
     match state.keys().find(|name| !names.contains(&name.as_str())) {

@@ -17,7 +17,7 @@ pub mod bayesian_sets;
 mod coherence;
 mod corpus;
 pub mod ctm;
-mod energy_based;
+pub mod energy_based;
 pub mod held_out;
 pub mod lda;
 mod learner;
@@ -30,7 +30,6 @@ use std::fmt::Debug;
 
 pub use self::coherence::{Coherence, coherence, top_words};
 pub use self::corpus::{Corpus, Document};
-pub use self::energy_based::{EnergyBasedTopics, EnergyBasedTopicsConfig};
 pub use self::learner::TopicLearner;
 pub use self::mixture::{FoldIn, TopicMixture};
 use crate::Result;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::learner::{check_names, pack, unpack};
+use super::learner::{check_names, pack, unpack, unpack_any};
 use super::mixture::dot;
 use super::responsibilities::{ByWord, Responsibilities, normalised};
 use super::{Corpus, FoldIn, TopicLearner, TopicMixture, TopicModel};
@@ -36,7 +36,7 @@ pub struct PlsiConfig {
 
 impl Default for PlsiConfig {
     fn default() -> Self {
-        Self { num_topics: 20, temper: 0.9, smoothing: 0.05 }
+        Self { num_topics: 20, temper: 0.8, smoothing: 0.05 }
     }
 }
 
@@ -127,10 +127,20 @@ impl TopicLearner for Plsi {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        let (alpha, topics) = (vec![1.0; self.config.num_topics], self.topics.clone());
-        let model = TopicMixture::new("plsi", alpha, topics.clone(), topics, FoldIn::Likelihood)?;
-        Ok(Box::new(model))
+        model(&self.state()?)
     }
+}
+
+/// What pLSI had learned when it gave `state`.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if the state is not one of its.
+pub fn model(state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    let (dims, topics) = unpack_any(state, "topics")?;
+    let (alpha, topics) = (vec![1.0; dims.last().copied().unwrap_or(0)], topics.to_vec());
+    let model = TopicMixture::new("plsi", alpha, topics.clone(), topics, FoldIn::Likelihood)?;
+    Ok(Box::new(model))
 }
 
 #[cfg(test)]

@@ -41,6 +41,20 @@ impl Bags {
     }
 }
 
+/// Reads documents: UCI's docword by its name, `docword…`, everything else as svmlight.
+///
+/// # Errors
+///
+/// [`Error::Io`](crate::Error::Io), otherwise as [`parse_docword`] and [`parse_svmlight`].
+pub fn read_bags(path: &Path) -> Result<Bags> {
+    let (bytes, file) = (read_bytes(path)?, name_of(path));
+    if file.starts_with("docword") {
+        parse_docword(&bytes, &file)
+    } else {
+        parse_svmlight(&bytes, &file)
+    }
+}
+
 /// Reads a vocabulary: a word a line, what follows it (a count) left out.
 ///
 /// # Errors

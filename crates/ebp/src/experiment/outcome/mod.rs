@@ -7,6 +7,7 @@ mod latents;
 mod patterns;
 mod pictures;
 mod set_energies;
+mod topics;
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use self::patterns::{Coefficient, PatternOutcome};
 pub(super) use self::pictures::Jury;
 pub use self::pictures::{PictureOutcome, score_table};
 pub use self::set_energies::{Interval, SetEnergyOutcome, SetEnergyRow};
+pub use self::topics::{PerplexityNumber, PerplexityReport, TopicOutcome, TopicRow, TruthReport};
 use super::Findings;
 use crate::Result;
 use crate::model::{Data, Device, Model};
@@ -42,6 +44,8 @@ pub enum Outcome {
     Latents(LatentOutcome),
     /// Of point patterns.
     Patterns(PatternOutcome),
+    /// Of documents.
+    Topics(TopicOutcome),
 }
 
 impl Display for Outcome {
@@ -53,6 +57,7 @@ impl Display for Outcome {
             Self::SetEnergies(outcome) => outcome.fmt(f),
             Self::Latents(outcome) => outcome.fmt(f),
             Self::Patterns(outcome) => outcome.fmt(f),
+            Self::Topics(outcome) => outcome.fmt(f),
         }
     }
 }
@@ -91,6 +96,10 @@ pub fn judge(model: &Model, data: &Data, device: &Device) -> Result<Findings<Out
         Data::Patterns(data) => {
             let (outcome, pictures) = patterns::judge(model, data, &plots)?;
             (Outcome::Patterns(outcome), pictures)
+        }
+        Data::Topics(data) => {
+            let (outcome, picture) = topics::judge(model, data, &plots)?;
+            (Outcome::Topics(outcome), picture.into_iter().collect())
         }
     };
     Ok(Findings { report, pictures })

@@ -11,7 +11,7 @@
 use rayon::prelude::*;
 
 use super::grid::effective;
-use super::{Energy, EnergyBasedProcess, LatentCodes};
+use super::{Energy, EnergyBasedProcess, LOG_ROOT_TAU, LatentCodes};
 use crate::batch::{SetBatch, WordCounts, word};
 use crate::energy::{WordRows, WordsEnergy};
 use crate::latent::{DirichletPrior, Prior, StandardPrior};
@@ -23,9 +23,6 @@ use crate::{Error, IndexedSet, Result};
 
 /// Numbers of potentials that are computed at once.
 const AT_ONCE: usize = 1 << 21;
-
-/// ½ log 2π.
-const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
 
 /// How likely a bag is, its words taken in an order.
 #[derive(Clone, Copy, Debug, PartialEq)]

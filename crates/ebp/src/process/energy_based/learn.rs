@@ -9,7 +9,7 @@
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
 use super::batch::{Batch, Plan};
-use super::{EnergyBasedProcess, PictureParts};
+use super::{EnergyBasedProcess, LOG_ROOT_TAU, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Energy, element_rows};
 use crate::nn::{Record, Step};
@@ -25,9 +25,6 @@ use crate::{Error, Result};
 
 /// A coordinate of θ with more nats on average is in use.
 const ACTIVE: f32 = 0.01;
-
-/// log √(2π)
-const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
 
 /// The latents of a step.
 struct Latents {

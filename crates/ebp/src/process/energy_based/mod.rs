@@ -58,6 +58,9 @@ pub use self::sampled::PartitionBounds;
 pub use self::score::{ScoreSettings, SetScore};
 pub use self::whole::PointsPredictive;
 
+/// ½ log 2π.
+const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
+
 /// An energy-based process.
 #[derive(Debug)]
 pub struct EnergyBasedProcess {

@@ -12,6 +12,7 @@
 use super::super::Document;
 use super::super::mixture::dot;
 use crate::Result;
+use crate::error::check_length;
 use crate::linalg::{Cholesky, Matrix, log_sum_exp};
 use crate::rng::Stream;
 
@@ -45,6 +46,8 @@ pub(super) struct Draws {
 impl Law {
     pub(super) fn new(mean: Vec<f64>, covariance: Vec<f64>, topics: Vec<f64>) -> Result<Self> {
         let k = mean.len();
+        check_length("covariance", covariance.len(), k * k, || format!("{k} topics squared"))?;
+        check_length("topics", topics.len(), topics.len() / k.max(1) * k, || format!("of {k}"))?;
         let cholesky = Cholesky::new(Matrix::zeros(k, k), |matrix| {
             matrix.entries_mut().copy_from_slice(&covariance);
         })?;

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::law::{Law, softmax};
-use super::learner::{check_names, pack, unpack};
+use super::learner::{check_names, pack, unpack, unpack_any};
 use super::mixture::dot;
 use super::responsibilities::{ByWord, Responsibilities, column_sums, normalised};
 use super::{Corpus, Document, TopicLearner, TopicModel};
@@ -195,8 +195,19 @@ impl TopicLearner for Ctm {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        Ok(Box::new(CtmModel { law: self.law.clone(), num_draws: self.config.num_draws }))
+        model(&self.config, &self.state()?)
     }
+}
+
+/// What a learner of this configuration had learned when it gave `state`.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if the state is not one of its.
+pub fn model(config: &CtmConfig, state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    let numbers = |name| unpack_any(state, name).map(|(_, numbers)| numbers.to_vec());
+    let law = Law::new(numbers("mean")?, numbers("covariance")?, numbers("topics")?)?;
+    Ok(Box::new(CtmModel { law, num_draws: config.num_draws }))
 }
 
 /// Correlated topics as they are.

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::super::learner::{check_names, pack, unpack};
+use super::super::learner::{check_names, pack, unpack, unpack_any};
+use super::super::responsibilities::normalised;
 use super::super::{Corpus, FoldIn, TopicLearner, TopicMixture, TopicModel};
 use super::{LdaConfig, dirichlet};
 use crate::nn::{Record, Step};
@@ -137,7 +138,8 @@ impl GibbsLda {
         sums
     }
 
-    fn sweep(&mut self, stream: Stream) {
+    /// Draws every word's topic. Returns −log p(w | all other words and topics) per word.
+    fn sweep(&mut self, stream: Stream) -> f64 {
         let sums = self.sums();
         let (tokens, width) = (&self.tokens, self.width);
         let mut rest = self.topics.as_mut_slice();
@@ -150,8 +152,8 @@ impl GibbsLda {
             rest = tail;
         }
         let (alpha, eta, v) = (&self.alpha, self.eta, self.num_words);
-        let counts = &self.counts;
-        let swept: Vec<Vec<f32>> = jobs
+        let (counts, alpha_sum) = (&self.counts, self.alpha.iter().sum::<f64>());
+        let swept: Vec<(Vec<f32>, f64)> = jobs
             .into_par_iter()
             .map(|(documents, topics)| {
                 let mut part = Part {
@@ -163,21 +165,26 @@ impl GibbsLda {
                     width,
                 };
                 let start = documents.first().map_or(0, |range| range.start);
+                let mut log_sum = 0.0;
                 for range in documents {
                     let topics = &mut topics[range.start - start..range.end - start];
-                    part.sweep(&tokens[range.clone()], topics, stream, range.start as u64);
+                    log_sum +=
+                        part.sweep(&tokens[range.clone()], topics, stream, range.start as u64);
+                    let others = alpha_sum + range.len() as f64 - 1.0;
+                    log_sum -= range.len() as f64 * others.max(f64::MIN_POSITIVE).ln();
                 }
-                part.counts
+                (part.counts, log_sum)
             })
             .collect();
         // Σ_parts (new − old) + old, in whole numbers.
         self.counts.par_chunks_mut(1 << 12).enumerate().for_each(|(block, counts)| {
             for (offset, count) in counts.iter_mut().enumerate() {
                 let place = (block << 12) + offset;
-                let sum: f32 = swept.iter().map(|part| part[place] - *count).sum();
+                let sum: f32 = swept.iter().map(|(part, _)| part[place] - *count).sum();
                 *count += sum;
             }
         });
+        -swept.iter().map(|(_, log_sum)| log_sum).sum::<f64>() / self.tokens.len() as f64
     }
 
     /// Fits α to n_dk and η to n_kw.
@@ -222,25 +229,6 @@ impl GibbsLda {
                 use_it(word * k + topic, (f64::from(*count) + self.eta) * inverse);
             }
         }
-    }
-
-    /// −log p(w | z, mean of θ and β) per word.
-    fn nats(&self) -> f64 {
-        let k = self.config.num_topics;
-        let mut beta = vec![0.0; self.num_words * k];
-        self.topics_now(|place, mean| beta[place] = mean);
-        let alpha_sum: f64 = self.alpha.iter().sum();
-        let document = |range: &Range<usize>| -> f64 {
-            let mut shares = self.alpha.clone();
-            self.topics[range.clone()].iter().for_each(|&topic| shares[topic as usize] += 1.0);
-            let log = (alpha_sum + range.len() as f64).ln();
-            let word = |&word: &u32| {
-                super::super::mixture::dot(&shares, &beta[word as usize * k..][..k]).ln() - log
-            };
-            self.tokens[range.clone()].iter().map(word).sum()
-        };
-        let logs: Vec<f64> = self.documents.par_iter().map(document).collect();
-        -logs.iter().sum::<f64>() / self.tokens.len() as f64
     }
 }
 
@@ -292,7 +280,7 @@ struct Part {
 
 impl Part {
     #[expect(clippy::cast_possible_truncation, reason = "f32 and u32 are what a sweep computes in")]
-    fn sweep(&mut self, tokens: &[u32], topics: &mut [u32], stream: Stream, start: u64) {
+    fn sweep(&mut self, tokens: &[u32], topics: &mut [u32], stream: Stream, start: u64) -> f64 {
         let mut uniforms = vec![0.0_f32; tokens.len()];
         stream.fill_uniform(0, start, &mut uniforms);
         // n_dk + α_k, and that over n_k + V η.
@@ -302,7 +290,11 @@ impl Part {
         let mut shares: Vec<f32> =
             own.iter().zip(&self.sums).map(|(own, sum)| own * inverse(*sum)).collect();
         let mut weights = vec![0.0_f32; self.width];
-        for ((&word, topic), uniform) in tokens.iter().zip(topics).zip(uniforms) {
+        // Logarithms of sixteen weights at once: their product is far from the end of f64.
+        let (mut log_sum, mut product) = (0.0, 1.0_f64);
+        for (place, ((&word, topic), uniform)) in
+            tokens.iter().zip(topics).zip(uniforms).enumerate()
+        {
             let row = &mut self.counts[word as usize * self.width..][..self.width];
             let old = *topic as usize;
             row[old] -= 1.0;
@@ -317,19 +309,26 @@ impl Part {
                     lanes[lane] += out[lane];
                 }
             }
-            let new = draw(&weights, &lanes, uniform);
+            let total: f32 = lanes.iter().sum();
+            product *= f64::from(total);
+            if place % 16 == 15 {
+                log_sum += product.ln();
+                product = 1.0;
+            }
+            let new = draw(&weights, &lanes, uniform * total);
             row[new] += 1.0;
             own[new] += 1.0;
             self.sums[new] += 1.0;
             shares[new] = own[new] * inverse(self.sums[new]);
             *topic = new as u32;
         }
+        log_sum + product.ln()
     }
 }
 
-/// A topic by its weight: a lane by the lanes' sums, then one of its topics.
-fn draw(weights: &[f32], lanes: &[f32; LANES], uniform: f32) -> usize {
-    let mut left = uniform * lanes.iter().sum::<f32>();
+/// The topic at a place along the weights: a lane by the lanes' sums, then one of its topics.
+fn draw(weights: &[f32], lanes: &[f32; LANES], place: f32) -> usize {
+    let mut left = place;
     let mut lane = 0;
     while lane + 1 < LANES && left >= lanes[lane] {
         left -= lanes[lane];
@@ -349,11 +348,13 @@ fn draw(weights: &[f32], lanes: &[f32; LANES], uniform: f32) -> usize {
     last
 }
 
-const NAMES: [&str; 6] = ["alpha", "eta", "topics", "mean_topics", "mean_alpha", "num_means"];
+/// What is in a state. The counts follow from the topics of the words; they are there for who has no words.
+const NAMES: [&str; 7] =
+    ["alpha", "eta", "topics", "mean_topics", "mean_alpha", "num_means", "counts"];
 
 impl TopicLearner for GibbsLda {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        self.sweep(step.stream);
+        let nats = self.sweep(step.stream);
         if step.number >= FIT_FROM && step.number % FIT_EVERY == 0 {
             self.fit_priors();
         }
@@ -364,24 +365,23 @@ impl TopicLearner for GibbsLda {
             self.mean_alpha.iter_mut().zip(&self.alpha).for_each(|(sum, a)| *sum += a);
             self.num_means += 1.0;
         }
-        let mut record = Vec::new();
-        if step.number % FIT_EVERY == 0 || step.number + 1 == step.num_steps {
-            record.push(("nats", self.nats()));
-        }
-        record.push(("alpha_sum", self.alpha.iter().sum()));
-        record.push(("eta", self.eta));
-        Ok(record)
+        let alpha_sum = self.alpha.iter().sum();
+        Ok(vec![("nats", nats), ("alpha_sum", alpha_sum), ("eta", self.eta)])
     }
 
     fn state(&self) -> Result<Tensors> {
         let (k, v) = (self.config.num_topics, self.num_words);
         let (eta, num_means) = ([self.eta], [self.num_means]);
+        let rows = self.counts.chunks_exact(self.width);
+        let counts: Vec<f64> =
+            rows.flat_map(|row| row[..k].iter().map(|n| f64::from(*n))).collect();
         let mut state = pack(&[
             ("alpha", &[k], &self.alpha),
             ("eta", &[1], &eta),
             ("mean_topics", &[v, k], &self.mean_topics),
             ("mean_alpha", &[k], &self.mean_alpha),
             ("num_means", &[1], &num_means),
+            ("counts", &[v, k], &counts),
         ])?;
         let topics = self.topics.iter().map(|&topic| i64::from(topic)).collect();
         let topics = Tensor::from_values(vec![self.topics.len()], TensorValues::I64(topics))?;
@@ -414,15 +414,24 @@ impl TopicLearner for GibbsLda {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        let k = self.config.num_topics;
-        let (mut means, mut alpha) = (vec![0.0; self.num_words * k], self.alpha.clone());
-        if self.num_means > 0.0 {
-            means = self.mean_topics.iter().map(|sum| sum / self.num_means).collect();
-            alpha = self.mean_alpha.iter().map(|sum| sum / self.num_means).collect();
-        } else {
-            self.topics_now(|place, mean| means[place] = mean);
-        }
-        let model = TopicMixture::new("lda", alpha, means.clone(), means, FoldIn::Collapsed)?;
-        Ok(Box::new(model))
+        model(&self.state()?)
     }
+}
+
+/// Topics of a state: their mean over sweeps, or those of the last sweep while there is none.
+pub(super) fn model(state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    let numbers = |name| unpack_any(state, name).map(|(_, numbers)| numbers);
+    let count = numbers("num_means")?.first().copied().unwrap_or(0.0);
+    let (mut alpha, eta) = (numbers("alpha")?.to_vec(), numbers("eta")?);
+    let means = if count > 0.0 {
+        alpha = numbers("mean_alpha")?.iter().map(|sum| sum / count).collect();
+        numbers("mean_topics")?.iter().map(|sum| sum / count).collect()
+    } else {
+        normalised(
+            numbers("counts")?.to_vec(),
+            alpha.len().max(1),
+            eta.first().copied().unwrap_or(0.0),
+        )
+    };
+    Ok(Box::new(TopicMixture::new("lda", alpha, means.clone(), means, FoldIn::Collapsed)?))
 }

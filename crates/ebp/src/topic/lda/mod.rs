@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::gibbs::GibbsLda;
 pub use self::variational::{VariationalLda, corpus_bound};
-use super::{Corpus, TopicLearner};
+use super::{Corpus, TopicLearner, TopicModel};
+use crate::tensor::Tensors;
 use crate::{Error, Result};
 
 /// How topics are learned.
@@ -134,4 +135,16 @@ pub fn learner(
         LdaInference::Gibbs => Box::new(GibbsLda::new(corpus, config, seed)?),
         _ => Box::new(VariationalLda::new(corpus, config, seed)?),
     })
+}
+
+/// What a learner of this configuration had learned when it gave `state`.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if the state is not one of its.
+pub fn model(config: &LdaConfig, state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    match config.inference {
+        LdaInference::Gibbs => gibbs::model(state),
+        _ => variational::model(state),
+    }
 }

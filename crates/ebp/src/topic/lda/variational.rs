@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::super::learner::{check_names, pack, unpack};
+use super::super::learner::{check_names, pack, unpack, unpack_any};
 use super::super::mixture::{Space, document_bound, dot, fit};
-use super::super::responsibilities::{ByWord, Responsibilities, column_sums};
+use super::super::responsibilities::{ByWord, Responsibilities, column_sums, normalised};
 use super::super::{Corpus, FoldIn, TopicLearner, TopicMixture, TopicModel};
 use super::{LdaConfig, LdaInference, dirichlet};
 use crate::Result;
@@ -175,14 +175,19 @@ impl TopicLearner for VariationalLda {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        let k = self.config.num_topics;
-        let weights = exp_log_topics(&self.lambda, k);
-        let sums = column_sums(&self.lambda, k);
-        let mean = |row: &[f64]| row.iter().zip(&sums).map(|(l, sum)| l / sum).collect::<Vec<_>>();
-        let means = self.lambda.chunks_exact(k).flat_map(mean).collect();
-        let alpha = self.alpha.clone();
-        Ok(Box::new(TopicMixture::new("lda", alpha, weights, means, FoldIn::Variational)?))
+        model(&self.state()?)
     }
+}
+
+/// Topics of a state.
+pub(super) fn model(state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    let (_, alpha) = unpack_any(state, "alpha")?;
+    let (_, lambda) = unpack_any(state, "lambda")?;
+    let k = alpha.len().max(1);
+    let weights = exp_log_topics(lambda, k);
+    let means = normalised(lambda.to_vec(), k, 0.0);
+    let alpha = alpha.to_vec();
+    Ok(Box::new(TopicMixture::new("lda", alpha, weights, means, FoldIn::Variational)?))
 }
 
 /// γ before anything is known: the prior and an equal share of the words.

@@ -20,12 +20,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub use self::partition::LogPartition;
-use super::learner::{check_names, pack, unpack};
+use super::learner::{check_names, pack, unpack, unpack_any};
 use super::{Corpus, Document, TopicLearner, TopicModel};
 use crate::nn::{Record, Step};
 use crate::process::LogDensity;
 use crate::rng::Stream;
-use crate::tensor::Tensors;
+use crate::tensor::{Tensor, Tensors};
 use crate::{Error, Result};
 
 /// Adam's decays of the means of gradients and of their squares, and what keeps it from dividing by 0.
@@ -58,7 +58,7 @@ impl Default for RsmConfig {
             num_units: 50,
             batch_size: 100,
             num_gibbs: 1,
-            learning_rate: 0.01,
+            learning_rate: 0.003,
             weight_decay: 1e-4,
             num_chains: 100,
             num_temperatures: 1000,
@@ -328,20 +328,25 @@ impl TopicLearner for Rsm {
     fn state(&self) -> Result<Tensors> {
         let (units, v) = (self.parameters.num_units(), self.parameters.words.len());
         let size = self.moments[0].len();
-        pack(&[
+        let longest = self.corpus.documents().map(|document| document.num_tokens()).max();
+        let longest = i64::try_from(longest.unwrap_or(1)).unwrap_or(i64::MAX);
+        let mut state = pack(&[
             ("weights", &[units, v], &self.parameters.weights),
             ("words", &[v], &self.parameters.words),
             ("hidden", &[units], &self.parameters.hidden),
             ("mean_gradients", &[size], &self.moments[0]),
             ("mean_squares", &[size], &self.moments[1]),
             ("chains", &[self.chains.len() / units, units], &self.chains),
-        ])
+        ])?;
+        state.insert("longest".to_owned(), Tensor::integer(longest));
+        Ok(state)
     }
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
         let (units, v) = (self.parameters.num_units(), self.parameters.words.len());
         let size = self.moments[0].len();
-        let names = ["weights", "words", "hidden", "mean_gradients", "mean_squares", "chains"];
+        let names =
+            ["weights", "words", "hidden", "mean_gradients", "mean_squares", "chains", "longest"];
         check_names(state, &names)?;
         self.parameters = Parameters::new(
             unpack(state, "weights", &[units, v])?,
@@ -355,14 +360,22 @@ impl TopicLearner for Rsm {
     }
 
     fn model(&self) -> Result<Box<dyn TopicModel>> {
-        let longest = self.corpus.documents().map(|document| document.num_tokens()).max();
-        Ok(Box::new(RsmModel {
-            parameters: self.parameters.clone(),
-            longest: longest.unwrap_or(1),
-            sizes: (self.config.num_chains, self.config.num_temperatures),
-            partition: OnceLock::new(),
-        }))
+        model(&self.config, &self.state()?)
     }
+}
+
+/// What a learner of this configuration had learned when it gave `state`.
+///
+/// # Errors
+///
+/// [`Error::InvalidValue`] if the state is not one of its.
+pub fn model(config: &RsmConfig, state: &Tensors) -> Result<Box<dyn TopicModel>> {
+    let numbers = |name| unpack_any(state, name).map(|(_, numbers)| numbers.to_vec());
+    let parameters = Parameters::new(numbers("weights")?, numbers("words")?, numbers("hidden")?)?;
+    let sizes = (config.num_chains, config.num_temperatures);
+    let longest = state.get("longest").and_then(Tensor::as_integer);
+    let longest = longest.and_then(|longest| u64::try_from(longest).ok()).unwrap_or(1);
+    Ok(Box::new(RsmModel { parameters, longest, sizes, partition: OnceLock::new() }))
 }
 
 /// A replicated softmax as it is.
@@ -468,14 +481,15 @@ mod tests {
         }
     }
 
-    /// Ten small models and several lengths, within 3 standard errors of enumeration. Of 40 numbers a tenth
-    /// of one is expected outside; the seeds are fixed.
+    /// Ten small models and several lengths, within 3 standard errors of enumeration: of 40 numbers a tenth of
+    /// one is expected outside. Over 100 such models (value − exact)/error has standard deviation 1.02 with
+    /// 1,000 chains; with 200 it is 1.14, because weights are skewed and their spread is then underestimated.
     #[test]
     fn annealed_importance_sampling_finds_the_partition() {
         for seed in 0..10 {
             let parameters = random(6, 8, seed);
             let stream = Stream::new(seed, "ais");
-            let found = LogPartition::new(&parameters, 20, (200, 150), stream).unwrap();
+            let found = LogPartition::new(&parameters, 20, (1000, 150), stream).unwrap();
             for length in [1, 4, 11, 20] {
                 let exact = parameters.exact_log_partition(length as f64).unwrap();
                 let LogDensity { value, std_error } = found.at(length);
