@@ -40,7 +40,8 @@ pub use lbfgs::Stop;
 pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
-    GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
+    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SetEstimator,
+    SummaryPooling,
 };
 pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};

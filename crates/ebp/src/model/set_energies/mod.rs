@@ -109,6 +109,15 @@ impl SetEnergyModel {
         self.process.sample(count, size, self.settings.evaluation.num_refining, stream)
     }
 
+    /// The first guess of the same sets, before it follows the energy.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample).
+    pub fn guess(&self, count: usize, size: usize, stream: Stream) -> Result<Vec<f32>> {
+        self.process.sample(count, size, 0, stream)
+    }
+
     /// −u per element of sets of `size` elements, `[sets, size, d]`: low is likely.
     ///
     /// # Errors

@@ -29,13 +29,13 @@ pub struct SetEnergyEvaluation {
     pub every: u64,
     /// Generated sets, and as many held-out ones.
     pub num_sets: usize,
-    /// Langevin steps with falling noise after the trained sampler.
+    /// Langevin steps after the trained sampler, which bring its draws to the energy's law.
     pub num_refining: usize,
 }
 
 impl Default for SetEnergyEvaluation {
     fn default() -> Self {
-        Self { every: 500, num_sets: 200, num_refining: 0 }
+        Self { every: 500, num_sets: 200, num_refining: 100 }
     }
 }
 
@@ -66,7 +66,7 @@ impl Default for SetEnergySettings {
             evaluation: SetEnergyEvaluation::default(),
             data: SetEnergyDataSettings::default(),
             model: SetEnergyConfig::default(),
-            train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
+            train: TrainerConfig { num_steps: 1500, ..TrainerConfig::default() },
         }
     }
 }
