@@ -86,7 +86,8 @@ mod tests {
             let n = 400;
             let anchor = [0.3, -0.9, 0.98];
             let anchors = anchor[..dims].repeat(n);
-            let found = around(&anchors, (dims, 96), (-1.0, 1.0), &WIDTHS, Stream::new(1, "around"));
+            let found =
+                around(&anchors, (dims, 96), (-1.0, 1.0), &WIDTHS, Stream::new(1, "around"));
             assert_eq!(found.log_weights.len(), n * found.num_candidates);
             let std_dev = 0.01_f64;
             let (mut volumes, mut spikes) = (Vec::new(), Vec::new());

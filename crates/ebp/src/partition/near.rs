@@ -41,7 +41,8 @@ impl Near {
         let (n, dims) = tape.shape(values);
         let below = dims * (dims - 1) / 2;
         let logit = tape.upload(vec![0.0; n], (n, 1))?;
-        let below = if below > 0 { Some(tape.upload(vec![0.0; n * below], (n, below))?) } else { None };
+        let below =
+            if below > 0 { Some(tape.upload(vec![0.0; n * below], (n, below))?) } else { None };
         let mut parts = Vec::new();
         for width in &WIDTHS[..law.components] {
             let log_std_dev = (width * (self.domain.1 - self.domain.0)).ln();
@@ -107,5 +108,73 @@ impl Near {
             features: None,
             offsets: Arc::new(SetOffsets::from_sizes(sizes)?),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::ElementEnergy;
+    use crate::recipe::{EnergyBasedConfig, SamplerConfig, Space};
+    use crate::sampler::Followed;
+    use crate::tape::{AdamConfig, Device, ParameterBuilder, ParameterSet};
+
+    /// Weighed by shares/r, candidates integrate a constant over the domain, and a spike at the target that
+    /// no draw of the sampler would meet.
+    #[test]
+    fn all_candidates_have_one_density() {
+        let (anchors, x, std_dev) = (4000, 0.3_f32, 0.004);
+        let config = EnergyBasedConfig {
+            latent_dim: 1,
+            sampler: SamplerConfig { num_components: 4, num_draws: 8, ..SamplerConfig::default() },
+            ..EnergyBasedConfig::default()
+        };
+        let space = Space::regression(1, 1, (-1.0, 1.0));
+        let mut builder = ParameterBuilder::new(1);
+        let energy = ElementEnergy::new(&config, (1, 1), &mut builder.group("energy")).unwrap();
+        let sampler = Sampler::new(&config, &space, 1, &mut builder.group("sampler")).unwrap();
+        let device = Device::default();
+        let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
+        let mut tape = device.tape();
+        tape.read(&set);
+        let parameters = energy.calibrated(&mut tape, false).unwrap();
+        let theta = tape.upload(vec![0.0], (1, 1)).unwrap();
+        let values = tape.upload(vec![x; anchors], (anchors, 1)).unwrap();
+        let features = tape.upload(vec![0.5; anchors], (anchors, 1)).unwrap();
+        let offsets = Arc::new(SetOffsets::uniform(1, anchors).unwrap());
+        let targets =
+            Targets { values, features: Some(features), elements: values, offsets, base: 0.0 };
+        let followed = Followed { energy: &energy, parameters, theta };
+        let places = targets.places().unwrap();
+        let stream = Stream::new(2, "near");
+        let count = (8, Purpose::Training);
+        let draws = sampler.draw(&mut tape, followed, &places, count, stream.child(0)).unwrap();
+        let near = Near { share: 0.3, domain: (-1.0, 1.0) };
+        let law = (&sampler, theta);
+        let draws = near.beside(&mut tape, law, &targets, draws, stream.child(1)).unwrap();
+        let shares = tape.download(draws.log_shares.unwrap()).unwrap();
+        let densities = tape.download(draws.log_density).unwrap();
+        let places = tape.download(draws.values).unwrap();
+        assert_eq!(places.len(), anchors * draws.count);
+        let estimates = |g: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            let term = |at: usize| {
+                let y = f64::from(places[at]);
+                let inside = f64::from(u8::from((-1.0..=1.0).contains(&y)));
+                inside * g(y) * f64::from(shares[at] - densities[at]).exp()
+            };
+            let row = |row: usize| (row * draws.count..(row + 1) * draws.count).map(term).sum();
+            (0..anchors).map(row).collect()
+        };
+        let spike = |y: f64| (-0.5 * ((y - f64::from(x)) / std_dev).powi(2)).exp();
+        let mass = std_dev * std::f64::consts::TAU.sqrt();
+        for (found, expected) in [(estimates(&|_| 1.0), 2.0), (estimates(&spike), mass)] {
+            let count = anchors as f64;
+            let mean = found.iter().sum::<f64>() / count;
+            let variance = found.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / count;
+            let error = (variance / count).sqrt();
+            assert!((mean - expected).abs() < 4.0 * error + 1e-6, "{mean} ± {error}, {expected}");
+            // A single anchor's estimate is off by less than twice its value.
+            assert!(variance.sqrt() < 2.0 * expected, "{variance} of {expected}");
+        }
     }
 }

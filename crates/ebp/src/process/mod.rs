@@ -41,7 +41,7 @@ pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
     GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SetEstimator,
-    SummaryPooling,
+    SizeLaw, SummaryPooling,
 };
 pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};

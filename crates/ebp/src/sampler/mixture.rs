@@ -82,11 +82,8 @@ impl MixtureGenerator {
 
     #[expect(clippy::cast_possible_truncation, reason = "shares are f32")]
     fn uniform_part(&self) -> Option<UniformPart> {
-        let part = |(share, _)| UniformPart {
-            share: share as f32,
-            low: -HALF_DOMAIN,
-            high: HALF_DOMAIN,
-        };
+        let part =
+            |(share, _)| UniformPart { share: share as f32, low: -HALF_DOMAIN, high: HALF_DOMAIN };
         self.uniform.map(part)
     }
 

@@ -217,7 +217,8 @@ impl Sampler {
                 None => return Ok(None),
             }
         }
-        let found = self.density_of(mixture, tape, followed.theta, places, (first, Purpose::Use))?;
+        let found =
+            self.density_of(mixture, tape, followed.theta, places, (first, Purpose::Use))?;
         tape.add(found, gained).map(Some)
     }
 

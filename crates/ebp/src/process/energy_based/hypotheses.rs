@@ -126,13 +126,8 @@ impl EnergyBasedProcess {
     ) -> Result<Vec<f32>> {
         let (space, domain) = (&self.space, self.domain());
         let dims = space.value_dim;
-        let mut found = around(
-            &rows.values,
-            (dims, NUM_AROUND),
-            (space.low, space.high),
-            &WIDTHS,
-            stream,
-        );
+        let mut found =
+            around(&rows.values, (dims, NUM_AROUND), (space.low, space.high), &WIDTHS, stream);
         let pairs = found.log_weights.iter_mut().zip(found.values.chunks_exact(dims));
         pairs.for_each(|(weight, y)| *weight += domain.base(y));
         let offsets = SetOffsets::uniform(1, rows.values.len() / dims)?;

@@ -255,7 +255,8 @@ impl SetEnergyConfig {
             return Err(Error::invalid("beta1", "in [0, 1)", self.beta1));
         }
         if self.guess_target == GuessTarget::Data && self.generator != GeneratorKind::Mixture {
-            let expected = "`energy` for this generator: only a mixture knows its density at the data";
+            let expected =
+                "`energy` for this generator: only a mixture knows its density at the data";
             return Err(Error::invalid("guess_target", expected, "data"));
         }
         if !(self.gradient_penalty >= 0.0 && self.gradient_penalty.is_finite()) {

@@ -21,12 +21,12 @@ use super::config::{GeneratorKind, SetEnergyConfig};
 use super::energy::Layout;
 use super::generator::{DrawnSets, ElementLaw, bounded};
 use super::written::WrittenMixture;
-use crate::{Error, Result};
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::nn::{Network, Sets};
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::rng::Stream;
 use crate::tape::{Gaussian, Group, Tape, Var};
+use crate::{Error, Result};
 
 /// |log σ| of r stays below this.
 const LARGEST_LOG_STD_DEV: f64 = 4.0;
@@ -136,13 +136,10 @@ impl Hierarchy {
         let written = mixture.write(tape, hidden)?;
         let logs = mixture.log_density(tape, written, elements)?;
         let logs = tape.set_sums(logs, &layout.offsets)?;
-        let [prior, own] = [
-            self.log_prior(tape, hidden)?,
-            {
-                let terms = tape.log_density(hidden, posterior)?;
-                tape.row_sums(terms)?
-            },
-        ];
+        let [prior, own] = [self.log_prior(tape, hidden)?, {
+            let terms = tape.log_density(hidden, posterior)?;
+            tape.row_sums(terms)?
+        }];
         let cost = tape.subtract(prior, own)?;
         let cost = tape.affine(cost, weight, 0.0)?;
         tape.add(logs, cost)

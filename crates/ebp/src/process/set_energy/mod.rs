@@ -21,6 +21,7 @@ mod generator;
 mod hierarchy;
 mod learn;
 mod pseudolikelihood;
+mod sizes;
 mod written;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ use crate::{Error, Result, SetOffsets};
 pub use config::{
     GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEstimator, SummaryPooling,
 };
+pub use sizes::SizeLaw;
 
 /// Sets that are drawn together: more would not be faster.
 const DRAWN_TOGETHER: usize = 100;

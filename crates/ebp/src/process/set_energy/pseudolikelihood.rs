@@ -42,8 +42,10 @@ impl SetEnergyProcess {
         let num_sets = sets.len() / (size * dims);
         let mut uniforms = vec![0.0; num_sets];
         stream.child(0).fill_uniform(0, 0, &mut uniforms);
-        let chosen: Vec<usize> =
-            uniforms.iter().map(|uniform| ((uniform * size as f32) as usize).min(size - 1)).collect();
+        let chosen: Vec<usize> = uniforms
+            .iter()
+            .map(|uniform| ((uniform * size as f32) as usize).min(size - 1))
+            .collect();
         let anchors: Vec<f32> = sets
             .chunks_exact(size * dims)
             .zip(&chosen)
@@ -72,5 +74,57 @@ impl SetEnergyProcess {
         let log_partition = tape.log_sum_exp(logs)?;
         let nats = tape.subtract(log_partition, u)?;
         tape.mean(nats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SetOffsets;
+    use crate::process::SetEnergyConfig;
+    use crate::tape::Device;
+
+    /// log ∫ exp u(y, x₂, …) dy − u(x) by the trapezoid rule, averaged over all i, against the mean of many
+    /// estimates.
+    #[test]
+    fn it_is_the_integral_over_one_element() {
+        let config = SetEnergyConfig {
+            element_dim: 1,
+            summary_widths: vec![8, 4],
+            energy_widths: vec![8],
+            num_candidates: 400,
+            ..SetEnergyConfig::default()
+        };
+        let process = SetEnergyProcess::new(config, 3, &Device::default()).unwrap();
+        let set = [0.3_f32, -0.8, 1.1];
+        let one = SetOffsets::uniform(1, 3).unwrap();
+        let u = f64::from(process.log_potentials(&set, &one).unwrap()[0]);
+        let (count, half) = (2001, 3.0_f32);
+        let offsets = SetOffsets::uniform(count, 3).unwrap();
+        let expected = (0..3).map(|i| {
+            let sets = (0..count).flat_map(|k| {
+                let mut changed = set;
+                changed[i] = half * (2.0 * k as f32 / (count - 1) as f32 - 1.0);
+                changed
+            });
+            let sets: Vec<f32> = sets.collect();
+            let all = process.log_potentials(&sets, &offsets).unwrap();
+            let cell = 2.0 * f64::from(half) / (count - 1) as f64;
+            let sum: f64 = all.iter().map(|&u| f64::from(u).exp() * cell).sum();
+            (sum.ln() - u) / 3.0
+        });
+        let expected: f64 = expected.sum();
+        // The same set many times over: each draws its own i and its own candidates.
+        let many = 3000;
+        let mut tape = process.parameters.device().tape();
+        tape.read(&process.parameters);
+        let sets = set.repeat(many);
+        let potentials = tape.upload(vec![u as f32; many], (many, 1)).unwrap();
+        let stream = Stream::new(4, "one of many");
+        let found = process.given_others(&mut tape, (&sets, potentials), 3, stream).unwrap();
+        let found = f64::from(tape.download(found).unwrap()[0]);
+        // Which i is drawn: a standard deviation of at most 1 nat over √3000; candidates: 1/√400 of a nat each,
+        // a bias of half its square.
+        assert!((found - expected).abs() < 4.0 * 0.02 + 0.002, "{found} {expected}");
     }
 }
