@@ -18,6 +18,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "lines",
     "lines-ade",
     "mnist",
+    "mnist-ade",
     "paper-literal",
     "paper/cloud",
     "paper/cloud-annealed",
