@@ -108,13 +108,13 @@ impl Hierarchy {
             }
         };
         let density = of_set(tape, density)?;
-        let of_hidden = self.log_prior(tape, hidden)?;
+        let of_hidden = Self::log_prior(tape, hidden)?;
         let log_density = tape.add(density, of_hidden)?;
         Ok(DrawnSets { elements, log_density, hidden: Some(hidden), choices })
     }
 
     /// log q(z) of every set, `[sets, 1]`.
-    fn log_prior(&self, tape: &mut Tape, hidden: Var) -> Result<Var> {
+    fn log_prior(tape: &mut Tape, hidden: Var) -> Result<Var> {
         let law = tape.standard_gaussian(tape.shape(hidden))?;
         let terms = tape.log_density(hidden, law)?;
         tape.row_sums(terms)
@@ -136,10 +136,9 @@ impl Hierarchy {
         let written = mixture.write(tape, hidden)?;
         let logs = mixture.log_density(tape, written, elements)?;
         let logs = tape.set_sums(logs, &layout.offsets)?;
-        let [prior, own] = [self.log_prior(tape, hidden)?, {
-            let terms = tape.log_density(hidden, posterior)?;
-            tape.row_sums(terms)?
-        }];
+        let prior = Self::log_prior(tape, hidden)?;
+        let own = tape.log_density(hidden, posterior)?;
+        let own = tape.row_sums(own)?;
         let cost = tape.subtract(prior, own)?;
         let cost = tape.affine(cost, weight, 0.0)?;
         tape.add(logs, cost)

@@ -19,6 +19,7 @@ use super::energy::Layout;
 use super::{Generator, SetEnergyProcess};
 use crate::nn::{Record, Step};
 use crate::recipe::NegativePhase;
+use crate::rng::Stream;
 use crate::tape::{Array, Tape, Var};
 use crate::{Error, Result};
 
@@ -48,7 +49,7 @@ impl SetEnergyProcess {
     ///
     /// The record: `sampler_loss`, E[L − u] or −E[evidence] per element; `data`, mean u per element; of
     /// whole draws `gap`, E u(data) − E u(draws) per element, `drawn`, `nats`, −log p per element by the draws'
-    /// weights, `effective_share`, (Σw)²/(K Σw²), and where it is penalised `slope`, the root of E‖∇u‖²/n;
+    /// weights, `effective_share`, (Σw)²/(K Σw²), and where it is penalised `squared_slope`, E‖∇u‖²/n;
     /// `conditional_nats`, −log p of an element given the others; `gradient_norm`.
     ///
     /// # Errors
@@ -94,7 +95,7 @@ impl SetEnergyProcess {
         said.push("data", mean);
         let mut losses = Vec::new();
         if self.config.estimator != SetEstimator::Pseudolikelihood {
-            losses.push(self.against_draws(&mut tape, (u, mean), size, &mut said, step)?);
+            losses.push(self.against_draws(&mut tape, mean, size, &mut said, step)?);
             if self.config.gradient_penalty > 0.0 {
                 losses.push(self.penalty(&mut tape, (real, u), layout, &mut said, step)?);
             }
@@ -124,7 +125,7 @@ impl SetEnergyProcess {
     fn against_draws(
         &self,
         tape: &mut Tape,
-        (_, mean): (Var, Var),
+        mean: Var,
         size: usize,
         said: &mut Said,
         step: &Step,
@@ -205,7 +206,7 @@ impl SetEnergyProcess {
         &self,
         tape: &mut Tape,
         size: usize,
-        stream: crate::rng::Stream,
+        stream: Stream,
     ) -> Result<(Var, Var)> {
         let count = self.config.num_draws;
         let layout = Layout::uniform(count, size)?;

@@ -98,7 +98,8 @@ mod tests {
         let process = SetEnergyProcess::new(config, 3, &Device::default()).unwrap();
         let set = [0.3_f32, -0.8, 1.1];
         let one = SetOffsets::uniform(1, 3).unwrap();
-        let u = f64::from(process.log_potentials(&set, &one).unwrap()[0]);
+        let own = process.log_potentials(&set, &one).unwrap()[0];
+        let u = f64::from(own);
         let (count, half) = (2001, 3.0_f32);
         let offsets = SetOffsets::uniform(count, 3).unwrap();
         let expected = (0..3).map(|i| {
@@ -119,7 +120,7 @@ mod tests {
         let mut tape = process.parameters.device().tape();
         tape.read(&process.parameters);
         let sets = set.repeat(many);
-        let potentials = tape.upload(vec![u as f32; many], (many, 1)).unwrap();
+        let potentials = tape.upload(vec![own; many], (many, 1)).unwrap();
         let stream = Stream::new(4, "one of many");
         let found = process.given_others(&mut tape, (&sets, potentials), 3, stream).unwrap();
         let found = f64::from(tape.download(found).unwrap()[0]);
