@@ -190,6 +190,7 @@ fn models_over_values_and_places_complete_by_langevin_steps() {
     let published = [
         "element_model.sampler.kind=block",
         "element_model.sampler.uniform_share=0",
+        "element_model.sampler.around_share=0",
         "element_model.sampler.negative_phase=plain",
     ];
     let runs: [(&str, &[&str]); 2] =

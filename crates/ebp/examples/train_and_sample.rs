@@ -13,7 +13,7 @@ fn main() -> ebp::Result<()> {
     let folder = std::env::temp_dir().join(format!("ebp-chairs-{}", std::process::id()));
     model.save(&folder)?;
     let model = Model::load(&folder)?;
-    let options = SampleOptions { count: 4, num_points: 500, ..SampleOptions::default() };
+    let options = SampleOptions { count: 4, num_points: Some(500), ..SampleOptions::default() };
     let chairs = model.sample(&options)?;
     println!("{} chairs of {} points", chairs.sets.len(), chairs.sets[0].len() / chairs.dim);
     std::fs::remove_dir_all(&folder).ok();

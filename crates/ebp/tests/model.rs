@@ -69,7 +69,7 @@ fn clouds_are_trained_in_memory_saved_and_answer_alike() {
 
     let loaded = Model::load(&path).unwrap();
     assert!(!loaded.is_resumable() && model.is_resumable());
-    let options = SampleOptions { count: 2, num_points: 40, ..SampleOptions::default() };
+    let options = SampleOptions { count: 2, num_points: Some(40), ..SampleOptions::default() };
     let drawn = loaded.sample(&options).unwrap();
     assert_eq!(drawn, model.sample(&options).unwrap());
     assert_eq!((drawn.sets.len(), drawn.sets[0].len(), drawn.prior), (2, 120, "kernel"));
@@ -122,7 +122,7 @@ fn a_cache_trains_as_an_array_of_its_clouds_does() {
     let [mapped, in_memory] = [&cache, &array].map(|path| {
         let source = format!("data.source={:?}", path.display().to_string());
         let model = Model::train(tiny_clouds(&[&source]), TrainOptions::default()).unwrap();
-        let options = SampleOptions { count: 2, num_points: 20, ..SampleOptions::default() };
+        let options = SampleOptions { count: 2, num_points: Some(20), ..SampleOptions::default() };
         (model.encode(&CloudSource::open(path).unwrap()).unwrap(), model.sample(&options).unwrap())
     });
     assert_eq!(mapped.0.num_sets(), 9);
@@ -263,7 +263,7 @@ fn energies_of_whole_sets_are_sampled_too() {
     let folder = tempfile::tempdir().unwrap();
     let chosen = settings("sticks", &["train.num_steps=2", "data.num_sets=3"], &[]);
     let model = Model::train(chosen, in_folder(folder.path())).unwrap();
-    let options = SampleOptions { count: 3, num_points: 6, ..SampleOptions::default() };
+    let options = SampleOptions { count: 3, num_points: Some(6), ..SampleOptions::default() };
     let drawn = Model::load(folder.path()).unwrap().sample(&options).unwrap();
     assert_eq!(drawn, model.sample(&options).unwrap());
     assert_eq!((drawn.sets.len(), drawn.sets[0].len(), drawn.dim), (3, 12, 2));
@@ -290,6 +290,6 @@ fn the_model_in_the_repository_can_be_asked() {
     let chairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chairs");
     let model = Model::load(chairs).unwrap();
     assert_eq!(model.settings().kind(), "clouds");
-    let options = SampleOptions { count: 1, num_points: 64, ..SampleOptions::default() };
+    let options = SampleOptions { count: 1, num_points: Some(64), ..SampleOptions::default() };
     assert_eq!(model.sample(&options).unwrap().sets[0].len(), 192);
 }

@@ -6,7 +6,10 @@ use ebp::data::{Clouds, PlanarFamily};
 use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
 
-use ebp::process::{GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling};
+use ebp::process::{
+    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SizeLaw,
+    SummaryPooling,
+};
 use ebp::rng::Stream;
 use ebp::tape::Device;
 use ebp::train::{SetSource, SetTraining, Step, Trainable};
@@ -105,23 +108,36 @@ fn step(number: u64, num_steps: u64) -> Step {
 
 #[test]
 fn a_restored_run_goes_on_to_the_last_bit() {
-    for generator in [GeneratorKind::Recurrent, GeneratorKind::Hierarchical] {
-        check_restored(generator);
+    let published = SetEnergyConfig::default().as_published();
+    let following = SetEnergyConfig {
+        guess_target: GuessTarget::Energy,
+        num_dynamics_steps: 2,
+        ..SetEnergyConfig::default()
+    };
+    for config in [
+        SetEnergyConfig { generator: GeneratorKind::Recurrent, ..published.clone() },
+        published,
+        following,
+        SetEnergyConfig::default(),
+    ] {
+        check_restored(&config);
     }
 }
 
-fn check_restored(generator: GeneratorKind) {
+fn check_restored(config: &SetEnergyConfig) {
     let training = || {
         let config = SetEnergyConfig {
-            generator,
             interaction: Interaction::Attention,
             generator_width: 8,
             block_size: 4,
-            ..SetEnergyConfig::default()
+            num_draws: 4,
+            num_candidates: 8,
+            ..config.clone()
         };
         let device = Device::default();
         let model = SetEnergyProcess::new(config, 3, &device).unwrap();
-        SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 4, 6).unwrap()
+        let sizes = SizeLaw::fitted([5, 6, 7]).unwrap();
+        SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 4, sizes).unwrap()
     };
     let (mut whole, mut first, mut second) = (training(), training(), training());
     for number in 0..4 {
@@ -155,21 +171,22 @@ fn a_trained_model_draws_better_sets_than_independent_elements() {
         summary_widths: vec![32, 16],
         energy_widths: vec![32],
         generator_width: 32,
-        learning_rate: 1e-3,
-        generator_learning_rate: 3e-3,
+        num_draws: 64,
+        kl_warm_up: 60,
         average_decay: 0.95,
         ..SetEnergyConfig::default()
     };
     let device = Device::default();
     let model = SetEnergyProcess::new(config, 1, &device).unwrap();
+    let sizes = SizeLaw::fixed(size).unwrap();
     let mut training =
-        SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 16, size).unwrap();
+        SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 16, sizes).unwrap();
     let before = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
-    for number in 0..400 {
-        training.step(&step(number, 400)).unwrap();
+    for number in 0..200 {
+        training.step(&step(number, 200)).unwrap();
     }
     training.model_mut().use_average();
-    let after = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
+    let after = training.model().sample(60, size, 40, Stream::new(4, "draws")).unwrap();
     let held_out =
         SetSource::Planar(PlanarFamily::Sticks).draw(60, size, 2, Stream::new(77, "held out"));
     let options = CollectionOptions { emd: None, cache: None, seed: 0 };
@@ -197,9 +214,13 @@ fn settings_out_of_range_are_named() {
     assert!(message(config).contains("`summary_widths` must be a last width that num_heads 5"));
     let config = SetEnergyConfig { step_size: 0.0, ..SetEnergyConfig::default() };
     assert!(message(config).contains("`step_size` must be positive"));
+    let config =
+        SetEnergyConfig { generator: GeneratorKind::Hierarchical, ..SetEnergyConfig::default() };
+    assert!(message(config).contains("`guess_target` must be `energy` for this generator"));
     let model = model(Interaction::DeepSets, SummaryPooling::Mean);
     let offsets = SetOffsets::uniform(1, 1).unwrap();
     let solid = Clouds::new(3, vec![0.0; 3], offsets, vec!["solid".into()]).unwrap();
-    let error = SetTraining::new(model, SetSource::Clouds(solid.into()), 4, 6).unwrap_err();
+    let sizes = SizeLaw::fixed(6).unwrap();
+    let error = SetTraining::new(model, SetSource::Clouds(solid.into()), 4, sizes).unwrap_err();
     assert_eq!(error.to_string(), "`clouds` must be of 2 numbers a point, found 3");
 }

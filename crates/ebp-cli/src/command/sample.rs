@@ -21,8 +21,9 @@ larger. `annealed` steps end without noise and give sharp surfaces; `langevin` k
 `mala` accepts or rejects every move, which makes the law of the points that of the model. Models
 with a learned sampler (`ade`) can start from its draws: as they are, resampled or rejected.
 Energies of whole sets (`ebp train sticks`), `bruno` and `statistician` draw in their own way; of the
-settings below they take the number of sets and of points. Point processes (`ebp train strauss`) take the
-number of patterns and write a folder of them.
+settings below they take the number of sets and of points. Without --points the numbers of points of sets
+from an energy follow the law of the training sets (`data.sizes`). Point processes (`ebp train strauss`)
+take the number of patterns and write a folder of them.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
@@ -46,9 +47,9 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "prior")]
     codes: Option<PathBuf>,
 
-    /// Points of each
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = crate::args::at_least_one)]
-    points: usize,
+    /// Points of each [default: 2048; of energies of whole sets drawn from the sizes they learned from]
+    #[arg(long, value_name = "N", value_parser = crate::args::at_least_one)]
+    points: Option<usize>,
 
     /// A file ending in .npy for all, or a folder that gets a file each
     #[arg(short, long, value_name = "PATH")]
@@ -164,6 +165,7 @@ struct Report {
     estimator: &'static str,
     prior: &'static str,
     sets: usize,
+    /// Of the largest.
     points: usize,
     start: &'static str,
     method: &'static str,
@@ -237,7 +239,7 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         estimator: model.name(),
         prior: drawn.prior,
         sets: drawn.sets.len(),
-        points: arguments.points,
+        points: drawn.sets.iter().map(|set| set.len() / drawn.dim).max().unwrap_or(0),
         start: name_of(STARTS, &arguments.start),
         method: name_of(METHODS, &arguments.method),
         seconds,
@@ -255,10 +257,15 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         share.map_or(String::new(), |share| format!(", {:.digits$} % {word}", 100.0 * share))
     };
     output::print(&format!(
-        "{} clouds of {} points in {:.1} s, θ from {}\n\
+        "{} clouds of {}{} points in {:.1} s, θ from {}\n\
          {:.0} of {} proposals effective per set{}{}\n\
          picture: {}\n",
         report.sets,
+        if drawn.sets.iter().all(|set| set.len() == report.points * drawn.dim) {
+            ""
+        } else {
+            "up to "
+        },
         report.points,
         report.seconds,
         report.prior,

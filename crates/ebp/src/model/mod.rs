@@ -71,6 +71,7 @@ pub use self::save::Saved;
 pub(crate) use self::set_energies::compare_sets;
 pub use self::set_energies::{
     SetEnergyData, SetEnergyDataSettings, SetEnergyEvaluation, SetEnergyModel, SetEnergySettings,
+    SetSizes,
 };
 pub use self::settings::Settings;
 pub use self::topics::{

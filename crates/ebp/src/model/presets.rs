@@ -27,6 +27,7 @@ pub const PRESETS: &[(&str, &str)] = presets![
     "lines",
     "lines-ade",
     "mnist",
+    "mnist-ade",
     "pairwise",
     "paper-literal",
     "paper/cloud",

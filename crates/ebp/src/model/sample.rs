@@ -5,13 +5,16 @@ use crate::Result;
 use crate::process::{DrawReport, DrawSettings};
 use crate::rng::Stream;
 
+/// Points of a cloud unless asked otherwise.
+const CLOUD_POINTS: usize = 2048;
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct SampleOptions {
     /// How many sets.
     pub count: usize,
-    /// Elements of each.
-    pub num_points: usize,
+    /// Elements of each; `None` is 2048 for clouds, and for energies of whole sets their law of n.
+    pub num_points: Option<usize>,
     /// The law of θ.
     pub prior: PriorKind,
     /// θ of every set, `[sets, k]`, in place of `count` draws from the law.
@@ -23,11 +26,11 @@ pub struct SampleOptions {
 }
 
 impl Default for SampleOptions {
-    /// 16 sets of 2048 points, θ from kernels around the codes of the training sets.
+    /// 16 sets, θ from kernels around the codes of the training sets.
     fn default() -> Self {
         Self {
             count: 16,
-            num_points: 2048,
+            num_points: None,
             prior: PriorKind::Kernel,
             theta: None,
             draw: DrawSettings::default(),
@@ -39,7 +42,7 @@ impl Default for SampleOptions {
 /// New sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
-    /// Each `[num_points, d]`, in the units of the data.
+    /// Each `[n, d]`, in the units of the data.
     pub sets: Vec<Vec<f32>>,
     /// d.
     pub dim: usize,
@@ -74,8 +77,13 @@ impl Model {
         let &SampleOptions { count, num_points, prior, draw, stream, .. } = options;
         if let Kind::SetEnergies(model) = &self.kind {
             let dim = model.dim();
-            let drawn = model.sample(count, num_points, stream)?;
-            let sets = drawn.chunks_exact(num_points * dim).map(<[f32]>::to_vec).collect();
+            let sets = match num_points {
+                Some(size) => {
+                    let drawn = model.sample(count, size, stream)?;
+                    drawn.chunks_exact(size * dim).map(<[f32]>::to_vec).collect()
+                }
+                None => model.sample_any(count, stream)?,
+            };
             return Ok(Samples { sets, dim, prior: "no latent", report: DrawReport::default() });
         }
         if let Kind::Latents(model) = &self.kind {
@@ -90,6 +98,7 @@ impl Model {
             Some(theta) => (theta.clone(), "given codes"),
             None => (model.prior(prior)?.sample(count, stream.child(0))?, prior.name()),
         };
+        let num_points = num_points.unwrap_or(CLOUD_POINTS);
         let (sets, report) = model.draw(&theta, num_points, &draw, stream.child(1), watch)?;
         Ok(Samples { sets, dim: model.dim(), prior, report })
     }

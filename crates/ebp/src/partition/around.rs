@@ -1,5 +1,5 @@
 //! Candidates that cover a value itself: one in each cell of a grid, and as many in Gaussians of
-//! three widths around the value.
+//! some widths around the value.
 //!
 //! ```text
 //! w(y) = 1 / ( K_cells / volume + Σ_s K_s N(y; x, σ_s²) ),   0 outside the domain
@@ -13,8 +13,8 @@ use super::cells::stratified;
 use crate::rng::Stream;
 use crate::tape::NOTHING;
 
-/// σ_s as shares of the domain's width: from a few levels of a picture to a tenth of all.
-const WIDTHS: [f32; 3] = [0.01, 0.03, 0.1];
+/// σ_s of values as shares of the domain's width: from a few levels of a picture to a tenth of all.
+pub(crate) const WIDTHS: [f32; 3] = [0.01, 0.03, 0.1];
 /// √2π.
 const ROOT_TAU: f32 = 2.506_628_3;
 
@@ -25,25 +25,25 @@ pub(crate) struct Around {
     pub(crate) num_candidates: usize,
 }
 
-/// About `wanted` candidates for each of the values `[n, dims]`.
+/// About `wanted` candidates for each of the values `[n, dims]`, some around them at `widths`.
 pub(crate) fn around(
     anchors: &[f32],
-    dims: usize,
-    wanted: usize,
+    (dims, wanted): (usize, usize),
     (low, high): (f32, f32),
+    widths: &[f32],
     stream: Stream,
 ) -> Around {
     let n = anchors.len() / dims;
     let cells = stratified(n, wanted.div_ceil(2), dims, (low, high), stream.child(0));
-    let per_width = (wanted / 2).div_ceil(WIDTHS.len()).max(1);
-    let num_near = per_width * WIDTHS.len();
+    let per_width = (wanted / 2).div_ceil(widths.len()).max(1);
+    let num_near = per_width * widths.len();
     let num_candidates = cells.num_candidates + num_near;
     let mut near = vec![0.0; n * num_near * dims];
     stream.child(1).fill_normal(0, 0, &mut near);
 
-    let std_devs = WIDTHS.map(|width| width * (high - low));
+    let std_devs: Vec<f32> = widths.iter().map(|width| width * (high - low)).collect();
     let scale = |std_dev: f32| (0..dims).fold(1.0, |scale, _| scale * std_dev * ROOT_TAU);
-    let scales = std_devs.map(scale);
+    let scales: Vec<f32> = std_devs.iter().map(|&std_dev| scale(std_dev)).collect();
     // One in each cell: together they have the density K / volume.
     let from_cells = (-cells.log_weight).exp();
     let mut values = Vec::with_capacity(n * num_candidates * dims);
@@ -66,7 +66,7 @@ pub(crate) fn around(
             let square: f32 = candidate.iter().zip(anchor).map(|(y, x)| (y - x).powi(2)).sum();
             let densities = std_devs
                 .iter()
-                .zip(scales)
+                .zip(&scales)
                 .map(|(std_dev, scale)| (-0.5 * square / (std_dev * std_dev)).exp() / scale);
             log_weights.push(-(from_cells + per_width as f32 * densities.sum::<f32>()).ln());
         }
@@ -86,7 +86,8 @@ mod tests {
             let n = 400;
             let anchor = [0.3, -0.9, 0.98];
             let anchors = anchor[..dims].repeat(n);
-            let found = around(&anchors, dims, 96, (-1.0, 1.0), Stream::new(1, "around"));
+            let found =
+                around(&anchors, (dims, 96), (-1.0, 1.0), &WIDTHS, Stream::new(1, "around"));
             assert_eq!(found.log_weights.len(), n * found.num_candidates);
             let std_dev = 0.01_f64;
             let (mut volumes, mut spikes) = (Vec::new(), Vec::new());

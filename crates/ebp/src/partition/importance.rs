@@ -8,7 +8,7 @@
 //! it has a density r, and w = 1/(K e^L) where the learned sampler drew it. Parts of candidates
 //! count by their shares. A draw outside of the domain weighs nothing.
 
-use super::around::around;
+use super::around::{WIDTHS, around};
 use super::cells::stratified;
 use super::learned::{Game, LearnedSampler};
 use super::{Estimate, Partition, Round, Targets};
@@ -66,7 +66,7 @@ impl CandidateRows {
         let dims = space.value_dim;
         let domain = domain(config, space);
         let mut rows = if config.proposal.kind == ProposalKind::Around {
-            let found = around(values, dims, count, (space.low, space.high), stream);
+            let found = around(values, (dims, count), (space.low, space.high), &WIDTHS, stream);
             let count = found.num_candidates;
             Self { values: found.values, log_weights: found.log_weights, is_near: vec![], count }
         } else {

@@ -16,6 +16,7 @@
 use std::fmt::Debug;
 
 use super::Targets;
+use super::near::Near;
 use crate::Result;
 use crate::energy::{ElementEnergy, base_measure, element_rows};
 use crate::nn::Step;
@@ -37,6 +38,8 @@ pub(crate) struct LearnedSampler {
     base_std_dev: Option<f32>,
     /// The domain, where draws are kept inside of it.
     walls: Option<(f32, f32)>,
+    /// What stands around targets beside draws.
+    near: Option<Near>,
 }
 
 /// What the sampler's steps and the energy's have in common: constants of one step.
@@ -88,6 +91,10 @@ impl LearnedSampler {
             base_std_dev: config.base(),
             walls: (config.sampler.negative_phase == NegativePhase::Weighted)
                 .then_some((space.low, space.high)),
+            near: (config.sampler.around_share > 0.0).then_some(Near {
+                share: config.sampler.around_share,
+                domain: (space.low, space.high),
+            }),
         })
     }
 
@@ -152,7 +159,8 @@ impl LearnedSampler {
         Ok(u)
     }
 
-    /// Draws for training at the targets' places, as constants of another tape.
+    /// Draws for training at the targets' places, as constants of another tape, with what stands around the
+    /// targets.
     pub(super) fn draw(
         &self,
         tape: &mut Tape,
@@ -163,7 +171,11 @@ impl LearnedSampler {
         let mut own = game.model.device().tape();
         own.read(&self.parameters);
         let (followed, targets) = game.begin(&mut own)?;
-        let draws = self.at(&mut own, followed, &targets, stream)?;
+        let mut draws = self.at(&mut own, followed, &targets, stream)?;
+        if let Some(near) = self.near {
+            let law = (&self.sampler, followed.theta);
+            draws = near.beside(&mut own, law, &targets, draws, stream.child(2))?;
+        }
         let mut copy = |var: Var| tape.constant(own.array(var).clone(), own.shape(var));
         let (values, log_density) = (copy(draws.values)?, copy(draws.log_density)?);
         let log_shares = draws.log_shares.map(&mut copy).transpose()?;

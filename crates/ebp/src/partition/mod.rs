@@ -3,7 +3,7 @@
 //! [`Partition`] is what a training step asks: the likelihood's part of the loss, in nats per element.
 //! `exact` sums over a finite alphabet, `importance` weighs candidates (`cells`, `around`, `own_points`,
 //! or the learned sampler's), `ade` is the paper's learned sampler, `score_matching` does without.
-//! `learned` is a sampler with the optimiser that lets it follow the energy.
+//! `learned` is a sampler with the optimiser that lets it follow the energy, `near` what stands beside its draws.
 
 mod ade;
 mod around;
@@ -11,6 +11,7 @@ mod cells;
 mod exact;
 mod importance;
 mod learned;
+mod near;
 mod own_points;
 mod score_matching;
 
@@ -18,7 +19,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use self::ade::Ade;
-pub(crate) use self::around::around;
+pub(crate) use self::around::{WIDTHS, around};
 pub(crate) use self::cells::stratified;
 use self::exact::Exact;
 use self::importance::ImportanceSampling;

@@ -47,7 +47,8 @@ pub use learner::{Learner, Preparation, Prepared, Preparer};
 pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
 pub use set_energy::{
-    GeneratorKind, Interaction, SetEnergyConfig, SetEnergyProcess, SummaryPooling,
+    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SetEstimator,
+    SizeLaw, SummaryPooling,
 };
 pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};

@@ -646,6 +646,10 @@ impl EnergyBasedConfig {
                 return refuse("energy", expected, &"element");
             }
         }
+        if space.location_dim == 0 && self.sampler.around_share > 0.0 {
+            let expected = "0 for sets of points, which share their candidates";
+            return refuse("sampler.around_share", expected, &self.sampler.around_share);
+        }
         if self.estimator == Estimator::ScoreMatching && self.spectral_norm {
             let expected = "false for score matching, which needs the slope of f itself";
             return refuse("spectral_norm", expected, &true);

@@ -72,6 +72,10 @@ pub struct SamplerConfig {
     pub num_components: usize,
     /// ε, the share of the mixture that is uniform on the domain in training.
     pub uniform_share: f64,
+    /// The share of Gaussians around the target's own value in the density of the energy's candidates, at four
+    /// scales from half a grey level to a tenth of the domain: f can grow no spike at the data that they do not
+    /// see. Weighted draws of a mixture at locations only.
+    pub around_share: f64,
     /// How the energy's step uses draws.
     pub negative_phase: NegativePhase,
     /// The energy waits for the sampler in steps in which the effective share of draws is smaller; 0
@@ -121,6 +125,7 @@ impl Default for SamplerConfig {
             kind: SamplerKind::Mixture,
             num_components: 8,
             uniform_share: 0.1,
+            around_share: 0.0,
             negative_phase: NegativePhase::Weighted,
             wait_below: 0.0,
             num_layers: 16,
@@ -169,6 +174,7 @@ impl SamplerConfig {
     pub fn as_published(self) -> Self {
         Self {
             uniform_share: 0.0,
+            around_share: 0.0,
             negative_phase: NegativePhase::Plain,
             reverse_kernel: ReverseKernel::RandomWalk,
             ..self
@@ -211,7 +217,14 @@ impl SamplerConfig {
             let expected = "0 for this sampler: only a mixture knows its density at uniform places";
             return Err(Error::invalid("sampler.uniform_share", expected, self.uniform_share));
         }
-        if self.negative_phase == NegativePhase::Weighted && !self.has_densities() {
+        let knows_density = is_mixture && self.dynamics == Dynamics::None;
+        let is_weighted = self.negative_phase == NegativePhase::Weighted;
+        if self.around_share > 0.0 && !(knows_density && is_weighted) {
+            let expected = "0 unless draws of a mixture without dynamics are weighted: the density of \
+                            all candidates must be known everywhere";
+            return Err(Error::invalid("sampler.around_share", expected, self.around_share));
+        }
+        if is_weighted && !self.has_densities() {
             let expected = "`plain` for this sampler, whose draws have no density each to weigh \
                             them by";
             return Err(Error::invalid("sampler.negative_phase", expected, "weighted"));
@@ -254,8 +267,13 @@ impl SamplerConfig {
                 return Err(Error::invalid(field, "in [0, 1]", found));
             }
         }
-        if !(0.0..1.0).contains(&self.uniform_share) {
-            return Err(Error::invalid("sampler.uniform_share", "in [0, 1)", self.uniform_share));
+        for (field, found) in [
+            ("sampler.uniform_share", self.uniform_share),
+            ("sampler.around_share", self.around_share),
+        ] {
+            if !(0.0..1.0).contains(&found) {
+                return Err(Error::invalid(field, "in [0, 1)", found));
+            }
         }
         self.check_combination()
     }

@@ -12,7 +12,7 @@
 //! domain, in more they lie around its middle. Uniform draws see what no component meets.
 
 use super::writer::Writer;
-use super::{Drawn, HALF_DOMAIN, Places};
+use super::{Drawn, HALF_DOMAIN, Places, Purpose};
 use crate::Result;
 use crate::recipe::SamplerConfig;
 use crate::rng::Stream;
@@ -58,7 +58,6 @@ impl MixtureGenerator {
         let noise = tape.normals((anchors * count, dims), stream.child(0))?;
         let draws = tape.mixture_draws(written, law, noise)?;
         let (mut values, mut log_shares) = (draws.values, draws.log_shares);
-        let mut part = None;
         if let Some((share, num_uniform)) = self.uniform {
             let total = count + num_uniform;
             let even = tape.upload(
@@ -76,12 +75,16 @@ impl MixtureGenerator {
                 tape.upload(vec![log_even; anchors * num_uniform], (anchors, num_uniform))?;
             let both = tape.concat(&[own, even])?;
             log_shares = tape.reshape(both, (anchors * total, 1))?;
-            #[expect(clippy::cast_possible_truncation, reason = "shares are f32")]
-            let share = share as f32;
-            part = Some(UniformPart { share, low: -HALF_DOMAIN, high: HALF_DOMAIN });
         }
-        let log_density = tape.mixture_log_density(written, law, part, values)?;
+        let log_density = tape.mixture_log_density(written, law, self.uniform_part(), values)?;
         Ok(Drawn { values, log_density, log_shares: Some(log_shares) })
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "shares are f32")]
+    fn uniform_part(&self) -> Option<UniformPart> {
+        let part =
+            |(share, _)| UniformPart { share: share as f32, low: -HALF_DOMAIN, high: HALF_DOMAIN };
+        self.uniform.map(part)
     }
 
     /// `count` independent draws per anchor, as constants.
@@ -105,16 +108,18 @@ impl MixtureGenerator {
         Ok(Drawn { values, log_density, log_shares: None })
     }
 
-    /// log q of places in the generator's units, `count` of every anchor.
+    /// log q of places in the generator's units, as many of every anchor; for training with the
+    /// uniform part.
     pub(super) fn log_density(
         &self,
         tape: &mut Tape,
         theta: Var,
         places: &Places,
-        values: Var,
+        (values, purpose): (Var, Purpose),
     ) -> Result<Var> {
         let written = self.writer.write(tape, theta, places)?;
-        tape.mixture_log_density(written, self.law, None, values)
+        let part = if purpose == Purpose::Training { self.uniform_part() } else { None };
+        tape.mixture_log_density(written, self.law, part, values)
     }
 }
 

@@ -217,10 +217,35 @@ impl Sampler {
                 None => return Ok(None),
             }
         }
-        let own = tape.affine(first, 1.0 / self.unit, -self.centre / self.unit)?;
-        let found = mixture.log_density(tape, followed.theta, places, own)?;
-        let found = tape.affine(found, 1.0, -self.log_unit())?;
+        let found =
+            self.density_of(mixture, tape, followed.theta, places, (first, Purpose::Use))?;
         tape.add(found, gained).map(Some)
+    }
+
+    /// The log density of the first draws at any values, as many of every anchor, `[anchors · count, 1]`; `None`
+    /// unless it is a mixture.
+    pub(crate) fn log_density(
+        &self,
+        tape: &mut Tape,
+        theta: Var,
+        places: &Places,
+        at: (Var, Purpose),
+    ) -> Result<Option<Var>> {
+        let Generator::Mixture(mixture) = &self.generator else { return Ok(None) };
+        self.density_of(mixture, tape, theta, places, at).map(Some)
+    }
+
+    fn density_of(
+        &self,
+        mixture: &MixtureGenerator,
+        tape: &mut Tape,
+        theta: Var,
+        places: &Places,
+        (values, purpose): (Var, Purpose),
+    ) -> Result<Var> {
+        let own = tape.affine(values, 1.0 / self.unit, -self.centre / self.unit)?;
+        let found = mixture.log_density(tape, theta, places, (own, purpose))?;
+        tape.affine(found, 1.0, -self.log_unit())
     }
 
     /// Draws with the locations of their anchors.

@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::elementwise::{Join, Spread, join};
 use super::lanes::{LANES, exponential};
-use super::{Array, Device, Tape, Var, cuda};
+use super::{Array, Device, Shape, Tape, Var, cuda};
 use crate::error::check_length;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
 use crate::{Error, Result};
@@ -53,20 +54,25 @@ impl Tape {
     /// As [`affine`](Self::affine).
     pub fn softmax(&mut self, potentials: Var) -> Result<Var> {
         let shape = self.shape(potentials);
-        let value = match self.device() {
-            Device::Cpu(_) => {
-                let mut shares = self.array(potentials).host()?.to_vec();
-                softmax_rows(&mut shares, shape.1);
-                shares.into()
-            }
-            Device::Cuda(gpu) => cuda::softmax(gpu, self.array(potentials).cuda()?, shape)?,
-        };
+        let value = shares(self.device(), self.array(potentials), shape)?;
         self.constant(value, shape)
     }
 }
 
+/// The softmax of every row.
+fn shares(device: &Device, potentials: &Array, shape: Shape) -> Result<Array> {
+    match device {
+        Device::Cpu(_) => {
+            let mut shares = potentials.host()?.to_vec();
+            softmax_rows(&mut shares, shape.1);
+            Ok(shares.into())
+        }
+        Device::Cuda(gpu) => cuda::softmax(gpu, potentials.cuda()?, shape),
+    }
+}
+
 impl Tape {
-    /// log Σ exp of every row, `[rows, 1]`, a constant.
+    /// log Σ exp of every row, `[rows, 1]`; the gradient of an entry is its softmax.
     ///
     /// # Errors
     ///
@@ -87,7 +93,12 @@ impl Tape {
                 cuda::log_sum_exp(gpu, self.array(potentials).cuda()?, (rows, size))?
             }
         };
-        self.constant(value, (rows, 1))
+        let array = self.array(potentials).clone();
+        Ok(self.record(&[potentials], value, (rows, 1), move |reversal| {
+            let shares = shares(reversal.device, &array, (rows, size))?;
+            let right = (reversal.cotangent()?, Spread::PerRow);
+            Ok(vec![Some(join(reversal.device, (&shares, size), right, Join::Multiply)?)])
+        }))
     }
 }
 

@@ -42,6 +42,7 @@ struct Operation {
     reverse: Reverse,
 }
 
+#[derive(Clone)]
 struct Bound {
     set: u32,
     trained: Array,
@@ -106,6 +107,14 @@ impl Tape {
             parameters: Vec::new(),
             kept: Vec::new(),
         }
+    }
+
+    /// An empty tape that reads the same parameters, as constants.
+    pub(super) fn reader(&self) -> Self {
+        let mut tape = Self::new(&self.device);
+        let constant = |bound: &Bound| Bound { is_trained: false, ..bound.clone() };
+        tape.bound = self.bound.iter().map(constant).collect();
+        tape
     }
 
     /// Where values are computed.

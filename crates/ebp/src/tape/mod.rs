@@ -8,8 +8,8 @@
 //!
 //! Values are f32 matrices, row-major and contiguous; sets of different sizes are rows with
 //! [`SetOffsets`](crate::SetOffsets). An operation is computed when it is appended, and carries its
-//! own way back; there are no second derivatives (those of the primitive's score are an operation
-//! of their own). Everything stays on the device: what is recorded of a step is read back at its
+//! own way back; there are no second derivatives (those of the primitive's score and of gradients of whole
+//! sets are operations of their own). Everything stays on the device: what is recorded of a step is read back at its
 //! end. Each operation is a file: CPU loops beside the call of its kernels (`cuda`).
 //!
 //! Random numbers are a function of a stream and an index, so both devices draw the same; sums have
@@ -25,6 +25,7 @@ mod dense;
 mod device;
 mod dynamics;
 mod elementwise;
+mod field;
 mod gaussian;
 mod graph;
 mod initialise;

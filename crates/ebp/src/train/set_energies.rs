@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ahead::Ahead;
 use super::{Record, Step, Trainable};
 use crate::data::{CloudSource, PlanarFamily};
-use crate::process::SetEnergyProcess;
+use crate::process::{SetEnergyProcess, SizeLaw};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -17,6 +17,9 @@ pub enum SetSource {
     Planar(PlanarFamily),
     /// Random points of random clouds among these, each with its mean at 0 and mean square radius 1.
     Clouds(CloudSource),
+    /// Random clouds of the asked size among these, as they are but for place and scale; where none has that
+    /// size, random points of any.
+    Whole(CloudSource),
 }
 
 impl SetSource {
@@ -28,15 +31,24 @@ impl SetSource {
     )]
     pub fn draw(&self, num_sets: usize, size: usize, dim: usize, stream: Stream) -> Vec<f32> {
         let mut sets = Vec::with_capacity(num_sets * size * dim);
+        let fitting: Vec<usize> = match self {
+            Self::Whole(clouds) => {
+                (0..clouds.num_sets()).filter(|&cloud| clouds.size(cloud) == size).collect()
+            }
+            _ => Vec::new(),
+        };
         for number in 0..num_sets as u64 {
             match self {
                 Self::Planar(family) => sets.extend(family.draw(stream, number, size)),
-                Self::Clouds(clouds) => {
+                Self::Clouds(clouds) | Self::Whole(clouds) => {
                     let stream = stream.child(number);
                     let mut uniform = [0.0];
                     stream.child(0).fill_uniform(0, 0, &mut uniform);
-                    let place = (f64::from(uniform[0]) * clouds.num_sets() as f64) as usize;
-                    let cloud = normalised(dim, &clouds.set(place.min(clouds.num_sets() - 1)));
+                    let count = if fitting.is_empty() { clouds.num_sets() } else { fitting.len() };
+                    let place = (f64::from(uniform[0]) * count as f64) as usize;
+                    let place = place.min(count - 1);
+                    let place = fitting.get(place).copied().unwrap_or(place);
+                    let cloud = normalised(dim, &clouds.set(place));
                     let order = stream.child(1).permutation(cloud.len() / dim);
                     for &row in order.iter().cycle().take(size) {
                         sets.extend_from_slice(&cloud[row * dim..][..dim]);
@@ -71,7 +83,7 @@ fn normalised(dim: usize, points: &[f32]) -> Vec<f32> {
 pub struct SetTraining {
     model: SetEnergyProcess,
     sets: Arc<Drawing>,
-    ahead: Ahead<Vec<f32>>,
+    ahead: Ahead<(Vec<f32>, usize)>,
 }
 
 /// Where the sets of a step come from.
@@ -79,18 +91,20 @@ pub struct SetTraining {
 struct Drawing {
     source: SetSource,
     num_sets: usize,
-    set_size: usize,
+    sizes: SizeLaw,
     dim: usize,
 }
 
 impl Drawing {
-    fn draw(&self, step: &Step) -> Vec<f32> {
-        self.source.draw(self.num_sets, self.set_size, self.dim, step.stream.child(0))
+    /// The sets of a step, and n: all have the same, as Zₙ is estimated from all of them.
+    fn draw(&self, step: &Step) -> (Vec<f32>, usize) {
+        let size = self.sizes.draw(step.stream.child(2), 0);
+        (self.source.draw(self.num_sets, size, self.dim, step.stream.child(0)), size)
     }
 }
 
 impl SetTraining {
-    /// Learns from `num_sets` sets of `set_size` elements per step.
+    /// Learns from `num_sets` sets per step, whose number of elements is drawn anew in every step.
     ///
     /// # Errors
     ///
@@ -100,27 +114,25 @@ impl SetTraining {
         model: SetEnergyProcess,
         source: SetSource,
         num_sets: usize,
-        set_size: usize,
+        sizes: SizeLaw,
     ) -> Result<Self> {
-        for (field, count) in [("num_sets", num_sets), ("set_size", set_size)] {
-            if count == 0 {
-                return Err(Error::invalid(field, "at least 1", count));
-            }
+        if num_sets == 0 {
+            return Err(Error::invalid("num_sets", "at least 1", num_sets));
         }
         let dim = model.config().element_dim;
         match &source {
             SetSource::Planar(_) if dim != 2 => {
                 return Err(Error::invalid("element_dim", "2, as sets of the plane have", dim));
             }
-            SetSource::Clouds(clouds) if clouds.dim() != dim => {
+            SetSource::Clouds(clouds) | SetSource::Whole(clouds) if clouds.dim() != dim => {
                 let expected = format!("of {dim} numbers a point");
                 return Err(Error::invalid("clouds", expected, clouds.dim()));
             }
-            SetSource::Clouds(clouds) => clouds.check_finite()?,
+            SetSource::Clouds(clouds) | SetSource::Whole(clouds) => clouds.check_finite()?,
             SetSource::Planar(_) => {}
         }
         let ahead = Ahead::new(model.learns_on_gpu());
-        Ok(Self { model, sets: Arc::new(Drawing { source, num_sets, set_size, dim }), ahead })
+        Ok(Self { model, sets: Arc::new(Drawing { source, num_sets, sizes, dim }), ahead })
     }
 
     /// The model.
@@ -136,9 +148,9 @@ impl SetTraining {
 
 impl Trainable for SetTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let sets = self.ahead.take_or(step, || Ok(self.sets.draw(step)))?;
+        let (sets, size) = self.ahead.take_or(step, || Ok(self.sets.draw(step)))?;
         let inner = Step { stream: step.stream.child(1), ..*step };
-        self.model.learn(sets, self.sets.set_size, &inner)
+        self.model.learn(sets, size, &inner)
     }
 
     fn foresee(&mut self, next: &Step) {

@@ -134,7 +134,7 @@ fn log_sums(shape: Shape) -> Case {
         format!("log_sum_exp {shape:?}"),
         vec![scaled("potentials", shape, 2.0)],
         |tape, vars| {
-            Ok(Outputs { tracked: Vec::new(), constants: vec![tape.log_sum_exp(vars[0])?] })
+            Ok(Outputs { tracked: vec![tape.log_sum_exp(vars[0])?], constants: Vec::new() })
         },
         move |inputs| vec![inputs[0].chunks(shape.1).map(log_sum_exp).collect()],
     )

@@ -30,6 +30,8 @@ pub struct SetEnergyOutcome {
     pub run: Option<String>,
     /// Its name.
     pub model: &'static str,
+    /// What the energy learned from.
+    pub estimator: &'static str,
     /// Where the sets come from.
     pub data: String,
     /// Elements of a set.
@@ -92,6 +94,7 @@ pub(super) fn judge(
     let settings = process.settings();
     let (dim, size, count) = (data.dim, settings.data.set_size, settings.evaluation.num_sets);
     let generated = process.sample(count, size, Stream::new(settings.seed, "generated"))?;
+    let guessed = process.guess(count, size, Stream::new(settings.seed, "generated"))?;
     let (held_out, independent) = (data.held_out(count), data.independent(count));
     let row = |name, sets: &[f32]| -> Result<SetEnergyRow> {
         let found = compare_sets(sets, &held_out, size, dim)?;
@@ -104,6 +107,7 @@ pub(super) fn judge(
     };
     let rows = vec![
         row("generated", &generated)?,
+        row("its first guess", &guessed)?,
         row("independent elements", &independent)?,
         row("training sets", &data.training(count))?,
     ];
@@ -120,6 +124,7 @@ pub(super) fn judge(
             Interaction::DeepSets => "set energy, Deep Sets",
             Interaction::Attention => "set energy, attention",
         },
+        estimator: settings.model.estimator.name(),
         data: settings.data.source.clone(),
         set_size: size,
         sets: count,
@@ -178,7 +183,7 @@ impl SetEnergyOutcome {
 
 impl Display for SetEnergyOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { model, data, steps, seconds, set_size, sets, .. } = self;
+        let Self { model, estimator, data, steps, seconds, set_size, sets, .. } = self;
         let scaled = |factor: f64, digits: usize, n: Interval| {
             let [value, low, high] = [n.value, n.low, n.high].map(|number| factor * number);
             format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
@@ -200,7 +205,7 @@ impl Display for SetEnergyOutcome {
         }
         writeln!(
             f,
-            "{data}, {model}, {steps} steps, {seconds:.1} s\n\n{}\n\
+            "{data}, {model} ({estimator}), {steps} steps, {seconds:.1} s\n\n{}\n\
              overlap of energies, held-out and generated  {}; of one law {:.2}\n\
              overlap of energies, held-out and independent  {:.2}\n\n\
              pictures  {}",

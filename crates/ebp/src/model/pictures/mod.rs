@@ -29,7 +29,7 @@ use crate::metric::completion::{CompletionTask, judge_completions};
 use crate::process::EnergyBasedProcess;
 use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
 use crate::process::{LatentProcess, Learner};
-use crate::recipe::{EnergyBasedConfig, Estimator, SamplerKind, Space};
+use crate::recipe::{EnergyBasedConfig, Estimator, NegativePhase, SamplerKind, Space};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
@@ -105,7 +105,8 @@ impl Trained {
         };
         let element = |estimator: Estimator| {
             let mut config = EnergyBasedConfig { estimator, ..settings.element_model.clone() };
-            if estimator == Estimator::Ade {
+            let is_plain = config.sampler.negative_phase == NegativePhase::Plain;
+            if estimator == Estimator::Ade && is_plain {
                 // Against a moving opponent momentum overshoots.
                 config.beta1 = 0.0;
             }

@@ -6,6 +6,7 @@ use crate::model::NeuralSettings;
 use crate::point::Activation;
 use crate::recipe::{
     EnergyBasedConfig, EnergyForm, Estimator, PosteriorForm, PosteriorPooling, ProposalConfig,
+    SamplerConfig,
 };
 use crate::train::{PictureTaskConfig, TrainerConfig};
 
@@ -181,6 +182,8 @@ fn element_model() -> EnergyBasedConfig {
         value_frequencies: 0,
         estimator: Estimator::Importance,
         proposal: ProposalConfig::default(),
+        // A black pixel is an interval of 2/256, narrower than components become in a short run.
+        sampler: SamplerConfig { around_share: 0.3, ..SamplerConfig::default() },
         likelihood_points: 0,
         num_draws: 32,
         learning_rate: 1e-3,

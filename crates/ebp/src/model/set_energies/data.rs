@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::SetEnergySettings;
+use super::{SetEnergyDataSettings, SetEnergySettings, SetSizes};
 use crate::data::shapes::{ShapeClass, shape_clouds};
 use crate::data::{CloudSource, PlanarFamily};
+use crate::process::SizeLaw;
 use crate::rng::Stream;
 use crate::train::SetSource;
 use crate::{Error, Result};
@@ -26,6 +27,35 @@ pub struct SetEnergyData {
     pub(crate) source: SetSource,
     held_out: SetSource,
     size: usize,
+    /// Of the sets that are learned from.
+    pub(crate) sizes: SizeLaw,
+}
+
+/// The law of n that the settings name; `own` are the sizes of clouds.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive bound of a count"
+)]
+fn sizes(data: &SetEnergyDataSettings, own: Option<&[usize]>) -> Result<SizeLaw> {
+    let (least, size) = (data.least_size, data.set_size);
+    match (data.sizes, own) {
+        (SetSizes::Fixed, _) => SizeLaw::fixed(size),
+        (SetSizes::Uniform, _) => SizeLaw::from_shares((least..=size).map(|n| (n, 1.0))),
+        (SetSizes::Poisson, _) => {
+            let mean = size as f64;
+            // Beyond ten standard deviations nothing is left.
+            let last = (mean + 10.0 * mean.sqrt()).ceil() as usize;
+            let log_share = |n: usize| n as f64 * mean.ln() - mean - libm::lgamma(n as f64 + 1.0);
+            SizeLaw::from_shares((least..=last).map(|n| (n, log_share(n).exp())))
+        }
+        (SetSizes::Own, Some(own)) => SizeLaw::fitted(own.iter().copied()),
+        (SetSizes::Own, None) => {
+            let expected =
+                "fixed, uniform or poisson: built-in sets of the plane have no size of their own";
+            Err(Error::invalid("data.sizes", expected, "own"))
+        }
+    }
 }
 
 impl SetEnergyData {
@@ -39,7 +69,8 @@ impl SetEnergyData {
         let size = data.set_size;
         if let Some(family) = PlanarFamily::named(&data.source) {
             let source = SetSource::Planar(family);
-            return Ok(Self { dim: 2, source: source.clone(), held_out: source, size });
+            let sizes = sizes(data, None)?;
+            return Ok(Self { dim: 2, source: source.clone(), held_out: source, size, sizes });
         }
         let clouds: CloudSource = match ShapeClass::named(&data.source) {
             Ok(class) => {
@@ -66,10 +97,16 @@ impl SetEnergyData {
             .with_help("some clouds must be left to judge by: lower `data.num_training`"));
         }
         let part = |members: Range<usize>| -> Result<SetSource> {
-            Ok(SetSource::Clouds(clouds.select(&members.collect::<Vec<_>>())?))
+            let clouds = clouds.select(&members.collect::<Vec<_>>())?;
+            Ok(match data.sizes {
+                SetSizes::Own => SetSource::Whole(clouds),
+                _ => SetSource::Clouds(clouds),
+            })
         };
+        let own: Vec<usize> = (0..num_training).map(|cloud| clouds.size(cloud)).collect();
+        let sizes = sizes(data, Some(&own))?;
         let (source, held_out) = (part(0..num_training)?, part(num_training..count)?);
-        Ok(Self { dim: clouds.dim(), source, held_out, size })
+        Ok(Self { dim: clouds.dim(), source, held_out, size, sizes })
     }
 
     /// Sets that were not learned from.

@@ -5,13 +5,15 @@
 mod data;
 mod settings;
 
+use std::collections::BTreeMap;
+
 pub use self::data::SetEnergyData;
-pub use self::settings::{SetEnergyDataSettings, SetEnergyEvaluation, SetEnergySettings};
+pub use self::settings::{SetEnergyDataSettings, SetEnergyEvaluation, SetEnergySettings, SetSizes};
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::metric::collection::{CollectionOptions, NeighbourMetrics, evaluate};
 use crate::metric::distance::ArrangedCloud;
-use crate::process::{SetEnergyConfig, SetEnergyProcess};
+use crate::process::{SetEnergyConfig, SetEnergyProcess, SizeLaw};
 use crate::rng::Stream;
 use crate::train::{Evaluation, Finished, SetTraining, Step};
 use crate::{Result, SetOffsets};
@@ -25,6 +27,8 @@ pub struct SetEnergyModel {
     settings: SetEnergySettings,
     /// With its averages.
     process: SetEnergyProcess,
+    /// Of the sets that it learned from.
+    sizes: SizeLaw,
 }
 
 fn build(settings: &SetEnergySettings, dim: usize, device: &Device) -> Result<SetEnergyProcess> {
@@ -40,7 +44,7 @@ pub(super) fn learn(
 ) -> Result<Finished> {
     let process = build(settings, data.dim, &lesson.device)?;
     let (num_sets, size) = (settings.data.num_sets, settings.data.set_size);
-    let mut model = SetTraining::new(process, data.source.clone(), num_sets, size)?;
+    let mut model = SetTraining::new(process, data.source.clone(), num_sets, data.sizes.clone())?;
     let refining = settings.evaluation.num_refining;
     let look = move |training: &mut SetTraining, step: &Step| {
         let model = training.model_mut();
@@ -54,8 +58,11 @@ pub(super) fn learn(
         ])
     };
     let evaluation = Evaluation::new(settings.evaluation.every, look)?;
-    let dim = [("element_dim".to_owned(), vec![data.dim as f64])];
-    lesson.run(&mut model, evaluation, dim.into())
+    let (sizes, shares): (Vec<f64>, Vec<f64>) =
+        data.sizes.shares().into_iter().map(|(size, share)| (size as f64, share)).unzip();
+    let numbers = [("element_dim", vec![data.dim as f64]), ("sizes", sizes), ("shares", shares)];
+    let numbers = numbers.map(|(name, values)| (name.to_owned(), values));
+    lesson.run(&mut model, evaluation, numbers.into())
 }
 
 /// Metrics of two collections of sets of `size` elements by Chamfer distance.
@@ -87,7 +94,42 @@ impl SetEnergyModel {
         let mut process = build(settings, dim, device)?;
         process.restore(&checkpoint.model_state()?)?;
         process.use_average();
-        Ok(Self { settings: settings.clone(), process })
+        let numbers = |name: &str| checkpoint.meta.numbers.get(name);
+        let sizes = match (numbers("sizes"), numbers("shares")) {
+            (Some(sizes), Some(shares)) => {
+                let sizes = sizes.iter().map(|&size| size as usize);
+                SizeLaw::from_shares(sizes.zip(shares.iter().copied()))?
+            }
+            // Sets of one size, before there was a law of it.
+            _ => SizeLaw::fixed(settings.data.set_size)?,
+        };
+        Ok(Self { settings: settings.clone(), process, sizes })
+    }
+
+    /// The law of the number of elements.
+    pub fn sizes(&self) -> &SizeLaw {
+        &self.sizes
+    }
+
+    /// `count` new sets whose sizes follow [`sizes`](Self::sizes), each `[n, d]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample).
+    pub fn sample_any(&self, count: usize, stream: Stream) -> Result<Vec<Vec<f32>>> {
+        let mut by_size: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for place in 0..count {
+            let size = self.sizes.draw(stream.child(0), place as u64);
+            by_size.entry(size).or_default().push(place);
+        }
+        let mut sets = vec![Vec::new(); count];
+        for (size, places) in by_size {
+            let drawn = self.sample(places.len(), size, stream.child(size as u64))?;
+            for (place, set) in places.into_iter().zip(drawn.chunks_exact(size * self.dim())) {
+                sets[place] = set.to_vec();
+            }
+        }
+        Ok(sets)
     }
 
     /// The settings it was trained with.
@@ -107,6 +149,15 @@ impl SetEnergyModel {
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a count is 0.
     pub fn sample(&self, count: usize, size: usize, stream: Stream) -> Result<Vec<f32>> {
         self.process.sample(count, size, self.settings.evaluation.num_refining, stream)
+    }
+
+    /// The first guess of the same sets, before it follows the energy.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample).
+    pub fn guess(&self, count: usize, size: usize, stream: Stream) -> Result<Vec<f32>> {
+        self.process.sample(count, size, 0, stream)
     }
 
     /// −u per element of sets of `size` elements, `[sets, size, d]`: low is likely.

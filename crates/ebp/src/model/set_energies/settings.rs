@@ -29,14 +29,29 @@ pub struct SetEnergyEvaluation {
     pub every: u64,
     /// Generated sets, and as many held-out ones.
     pub num_sets: usize,
-    /// Langevin steps with falling noise after the trained sampler.
+    /// Langevin steps after the trained sampler, which bring its draws to the energy's law.
     pub num_refining: usize,
 }
 
 impl Default for SetEnergyEvaluation {
     fn default() -> Self {
-        Self { every: 500, num_sets: 200, num_refining: 0 }
+        Self { every: 500, num_sets: 200, num_refining: 100 }
     }
+}
+
+/// The law of the number of elements of sets that are learned from. The model keeps it as a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetSizes {
+    /// `set_size` for all.
+    #[default]
+    Fixed,
+    /// Every number from `least_size` to `set_size` is as likely.
+    Uniform,
+    /// Poisson with mean `set_size`, given that it is at least `least_size`.
+    Poisson,
+    /// Those of the clouds, which are then learned from as a whole.
+    Own,
 }
 
 /// Where the sets come from.
@@ -47,15 +62,27 @@ pub struct SetEnergyDataSettings {
     pub source: String,
     /// Sets per step.
     pub num_sets: usize,
-    /// Elements of each set.
+    /// Elements of each set that the model is judged by, and of each that it learns from unless `sizes` says
+    /// otherwise.
     pub set_size: usize,
+    /// The law of the number of elements.
+    pub sizes: SetSizes,
+    /// The fewest elements of a set whose size is random.
+    pub least_size: usize,
     /// Clouds of a class or file that are learned from; the others are held out.
     pub num_training: usize,
 }
 
 impl Default for SetEnergyDataSettings {
     fn default() -> Self {
-        Self { source: "sticks".into(), num_sets: 32, set_size: 16, num_training: 500 }
+        Self {
+            source: "sticks".into(),
+            num_sets: 32,
+            set_size: 16,
+            sizes: SetSizes::Fixed,
+            least_size: 4,
+            num_training: 500,
+        }
     }
 }
 
@@ -66,7 +93,7 @@ impl Default for SetEnergySettings {
             evaluation: SetEnergyEvaluation::default(),
             data: SetEnergyDataSettings::default(),
             model: SetEnergyConfig::default(),
-            train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
+            train: TrainerConfig { num_steps: 1500, ..TrainerConfig::default() },
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::nodes::{Distinct, Nodes, for_each_chunk};
 use super::{Energy, EnergyBasedProcess};
 use crate::linalg::log_sum_exp;
-use crate::partition::around;
+use crate::partition::{WIDTHS, around};
 use crate::point::{CandidateValues, Candidates, LogWeights, PointBatch, PointMlp};
 use crate::process::{Hypotheses, LatentProcess};
 use crate::rng::Stream;
@@ -126,7 +126,8 @@ impl EnergyBasedProcess {
     ) -> Result<Vec<f32>> {
         let (space, domain) = (&self.space, self.domain());
         let dims = space.value_dim;
-        let mut found = around(&rows.values, dims, NUM_AROUND, (space.low, space.high), stream);
+        let mut found =
+            around(&rows.values, (dims, NUM_AROUND), (space.low, space.high), &WIDTHS, stream);
         let pairs = found.log_weights.iter_mut().zip(found.values.chunks_exact(dims));
         pairs.for_each(|(weight, y)| *weight += domain.base(y));
         let offsets = SetOffsets::uniform(1, rows.values.len() / dims)?;

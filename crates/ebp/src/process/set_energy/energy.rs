@@ -3,8 +3,12 @@
 //! ```text
 //! Deep Sets   f = Σᵢ e(xᵢ; pool_j φ(xⱼ))
 //! attention   f = Σᵢ e(xᵢ, oᵢ),   oᵢ = Σⱼ softmax_j(⟨φ(xᵢ), φ(xⱼ)⟩/√d) h(xⱼ)
+//! written     f ← f + Σᵢ max(−60, log Σ_m π_m N(xᵢ; μ_m, T_m T_mᵀ)),   π, μ, T written from the summary, or oᵢ
 //! both        u = f − Σᵢ ‖xᵢ‖²/(2 s₀²)
 //! ```
+//!
+//! The written part is a potential like e, no density: its summary has seen xᵢ too. Where e has to multiply the
+//! place of an element with what the set looks like, and grows steep slowly, it says both in one layer.
 //!
 //! The paper's attention is the case where e returns one coordinate of oᵢ. All networks are smooth
 //! (SiLU) and go through the primitive; gradients reach the elements along both ways, through e and
@@ -13,10 +17,16 @@
 use std::sync::Arc;
 
 use super::config::{Interaction, SetEnergyConfig, SummaryPooling};
+use super::written::WrittenMixture;
 use crate::nn::{Network, Sets};
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::tape::{Array, AttentionSets, Group, ParameterSet, Tape, Var};
 use crate::{Result, SetOffsets};
+
+/// No element costs its set more than this in the written part, nats: elsewhere e and the base measure decide.
+const LEAST_WRITTEN: f32 = -60.0;
+/// Width of the network that writes.
+const WRITER_WIDTH: usize = 128;
 
 /// The networks of the energy.
 #[derive(Debug)]
@@ -30,6 +40,7 @@ pub(super) struct SetEnergy {
     summary: Network,
     values: Option<Network>,
     element: Network,
+    written: Option<WrittenMixture>,
 }
 
 /// The sizes of sets, and who may look at whom.
@@ -37,13 +48,15 @@ pub(super) struct SetEnergy {
 pub(super) struct Layout {
     pub(super) offsets: Arc<SetOffsets>,
     pairs: Arc<AttentionSets>,
+    is_uniform: bool,
 }
 
 impl Layout {
     pub(super) fn new(offsets: SetOffsets) -> Self {
         let sizes = (0..offsets.num_sets()).map(|set| offsets.size(set));
         let pairs = Arc::new(AttentionSets::from_sizes(sizes.map(|size| (size, size))));
-        Self { offsets: Arc::new(offsets), pairs }
+        let is_uniform = (1..offsets.num_sets()).all(|set| offsets.size(set) == offsets.size(0));
+        Self { offsets: Arc::new(offsets), pairs, is_uniform }
     }
 
     /// `num_sets` sets of `size` elements.
@@ -81,7 +94,15 @@ impl SetEnergy {
         } else {
             None
         };
+        let written = if config.energy_components > 0 {
+            let sizes = (config.energy_components, dim);
+            let group = &mut group.group("written");
+            Some(WrittenMixture::new(sizes, (width, &[WRITER_WIDTH]), group)?)
+        } else {
+            None
+        };
         Ok(Self {
+            written,
             element_dim: dim,
             pooling: match config.pooling {
                 SummaryPooling::Mean => Pooling::Mean,
@@ -104,22 +125,33 @@ impl SetEnergy {
         elements: Var,
         layout: &Layout,
     ) -> Result<Var> {
-        let offsets = &layout.offsets;
+        let (offsets, places) = (&layout.offsets, elements);
         let squares = tape.square(elements)?;
         let squares = tape.row_sums(squares)?;
         let squares = tape.set_sums(squares, offsets)?;
         let elements = tape.affine(elements, self.input_scale, 0.0)?;
         let sets = Sets { elements, context: None, offsets };
-        let f = if let Some(values) = &self.values {
+        let (mut f, seen) = if let Some(values) = &self.values {
             let looks = self.summary.values(tape, sets)?;
             let values = values.values(tape, sets)?;
             let seen = tape.attention(looks, looks, values, &layout.pairs, self.num_heads)?;
             let elements = tape.concat(&[elements, seen])?;
-            self.element.sums(tape, Sets { elements, ..sets })?
+            (self.element.sums(tape, Sets { elements, ..sets })?, seen)
         } else {
             let summary = self.summary.pool(tape, sets, self.pooling)?;
-            self.element.sums(tape, Sets { context: Some(summary), ..sets })?
+            (self.element.sums(tape, Sets { context: Some(summary), ..sets })?, summary)
         };
+        if let Some(written) = &self.written {
+            let seen = tape.silu(seen)?;
+            let mut mixtures = written.write(tape, seen)?;
+            if !layout.is_uniform && self.values.is_none() {
+                mixtures = tape.spread(mixtures, offsets)?;
+            }
+            let logs = written.log_density(tape, mixtures, places)?;
+            let logs = tape.clamp(logs, LEAST_WRITTEN, f32::MAX)?;
+            let logs = tape.set_sums(logs, offsets)?;
+            f = tape.add(f, logs)?;
+        }
         let base = tape.affine(squares, 0.5 / self.base_std_dev.powi(2), 0.0)?;
         tape.subtract(f, base)
     }
@@ -133,8 +165,18 @@ impl SetEnergy {
     ) -> Result<Array> {
         let mut tape = parameters.device().tape();
         tape.read(parameters);
+        self.score_on(tape, elements.clone(), layout)
+    }
+
+    /// The same on a tape that reads the parameters.
+    pub(super) fn score_on(
+        &self,
+        mut tape: Tape,
+        elements: Array,
+        layout: &Layout,
+    ) -> Result<Array> {
         let shape = (layout.offsets.num_elements(), self.element_dim);
-        let elements = tape.variable(elements.clone(), shape)?;
+        let elements = tape.variable(elements, shape)?;
         let u = self.log_potential(&mut tape, elements, layout)?;
         tape.gradient(u, elements)
     }

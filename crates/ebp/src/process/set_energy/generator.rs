@@ -32,6 +32,8 @@ pub(super) struct DrawnSets {
     pub(super) log_density: Var,
     /// z, `[sets, h]`, where there is one.
     pub(super) hidden: Option<Var>,
+    /// Σ log π of the elements' components, `[sets, 1]`, where they were chosen.
+    pub(super) choices: Option<Var>,
 }
 
 /// q(x | h): a law of elements written by a network.
@@ -171,6 +173,7 @@ impl Recurrent {
             elements: tape.reshape(elements, (num_sets * size, dim))?,
             log_density: tape.row_sums(densities)?,
             hidden: None,
+            choices: None,
         })
     }
 }

@@ -9,25 +9,40 @@
 //!
 //! with equality where q(x) is the model and r the posterior of z. r is a Deep Sets encoder with a
 //! diagonal Gaussian, trained with the generator. It is no part of the model: the energy never sees z.
+//!
+//! Elements follow a flow or a mixture. The density of a mixture is known everywhere, so such a guess can also
+//! learn from data, by the bound with z drawn from r:
+//!
+//! ```text
+//! log q(x) ≥ E_r[ log q(x | z) + log q(z) − log r(z | x) ]
+//! ```
 
-use super::config::SetEnergyConfig;
+use super::config::{GeneratorKind, SetEnergyConfig};
 use super::energy::Layout;
 use super::generator::{DrawnSets, ElementLaw, bounded};
-use crate::Result;
+use super::written::WrittenMixture;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::nn::{Network, Sets};
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
 use crate::rng::Stream;
 use crate::tape::{Gaussian, Group, Tape, Var};
+use crate::{Error, Result};
 
 /// |log σ| of r stays below this.
 const LARGEST_LOG_STD_DEV: f64 = 4.0;
+
+/// q(x | z) of elements.
+#[derive(Debug)]
+enum LawGivenHidden {
+    Flow(ElementLaw),
+    Mixture(WrittenMixture),
+}
 
 #[derive(Debug)]
 pub(super) struct Hierarchy {
     hidden_dim: usize,
     input_scale: f64,
-    law: ElementLaw,
+    law: LawGivenHidden,
     encoder: Network,
     head: Dense,
 }
@@ -45,11 +60,22 @@ impl Hierarchy {
             context_at: ContextAt::FirstLayer,
             activate_output: false,
         };
-        let head = DenseConfig::linear(width, 2 * hidden_dim, Initialiser::Xavier);
+        let layers = (hidden_dim, &[width, width][..]);
+        let (law, hidden) = if config.generator == GeneratorKind::Mixture {
+            let sizes = (config.num_components, config.element_dim);
+            let law = WrittenMixture::new(sizes, layers, &mut group.group("law"))?;
+            (LawGivenHidden::Mixture(law), vec![width])
+        } else {
+            (LawGivenHidden::Flow(ElementLaw::new(config, 1, layers, group)?), Vec::new())
+        };
+        let head = DenseConfig {
+            hidden: &hidden,
+            ..DenseConfig::linear(width, 2 * hidden_dim, Initialiser::Xavier)
+        };
         Ok(Self {
             hidden_dim,
             input_scale: config.input_scale,
-            law: ElementLaw::new(config, 1, (hidden_dim, &[width, width]), group)?,
+            law,
             encoder: Network::new(group, "encoder", encoder)?,
             head: Dense::new(group, "head", &head)?,
         })
@@ -65,13 +91,57 @@ impl Hierarchy {
     ) -> Result<DrawnSets> {
         let shape = (num_sets, self.hidden_dim);
         let hidden = tape.normals(shape, stream.child(0))?;
-        let (elements, density) = self.law.draw(tape, hidden, size, stream.child(1))?;
-        let density = tape.reshape(density, (num_sets, size))?;
-        let density = tape.row_sums(density)?;
-        let law = tape.standard_gaussian(shape)?;
-        let of_hidden = tape.log_density(hidden, law)?;
-        let of_hidden = tape.row_sums(of_hidden)?;
-        Ok(DrawnSets { elements, log_density: tape.add(density, of_hidden)?, hidden: Some(hidden) })
+        let of_set = |tape: &mut Tape, numbers: Var| {
+            let numbers = tape.reshape(numbers, (num_sets, size))?;
+            tape.row_sums(numbers)
+        };
+        let (elements, density, choices) = match &self.law {
+            LawGivenHidden::Flow(flow) => {
+                let (elements, density) = flow.draw(tape, hidden, size, stream.child(1))?;
+                (elements, density, None)
+            }
+            LawGivenHidden::Mixture(mixture) => {
+                let written = mixture.write(tape, hidden)?;
+                let drawn = mixture.draw(tape, written, size, stream.child(1))?;
+                let density = mixture.log_density(tape, written, drawn.values)?;
+                (drawn.values, density, Some(of_set(tape, drawn.log_shares)?))
+            }
+        };
+        let density = of_set(tape, density)?;
+        let of_hidden = Self::log_prior(tape, hidden)?;
+        let log_density = tape.add(density, of_hidden)?;
+        Ok(DrawnSets { elements, log_density, hidden: Some(hidden), choices })
+    }
+
+    /// log q(z) of every set, `[sets, 1]`.
+    fn log_prior(tape: &mut Tape, hidden: Var) -> Result<Var> {
+        let law = tape.standard_gaussian(tape.shape(hidden))?;
+        let terms = tape.log_density(hidden, law)?;
+        tape.row_sums(terms)
+    }
+
+    /// E[ log q(x | z) + `weight` (log q(z) − log r(z | x)) ] of every set, `[sets, 1]`, by one z of each.
+    pub(super) fn evidence(
+        &self,
+        tape: &mut Tape,
+        elements: Var,
+        layout: &Layout,
+        (weight, stream): (f64, Stream),
+    ) -> Result<Var> {
+        let LawGivenHidden::Mixture(mixture) = &self.law else {
+            return Err(Error::invalid("guess_target", "`energy` for this generator", "data"));
+        };
+        let posterior = self.posterior(tape, elements, layout)?;
+        let hidden = tape.draw(posterior, stream)?;
+        let written = mixture.write(tape, hidden)?;
+        let logs = mixture.log_density(tape, written, elements)?;
+        let logs = tape.set_sums(logs, &layout.offsets)?;
+        let prior = Self::log_prior(tape, hidden)?;
+        let own = tape.log_density(hidden, posterior)?;
+        let own = tape.row_sums(own)?;
+        let cost = tape.subtract(prior, own)?;
+        let cost = tape.affine(cost, weight, 0.0)?;
+        tape.add(logs, cost)
     }
 
     /// log r(z | x) of every set, `[sets, 1]`.
@@ -82,6 +152,13 @@ impl Hierarchy {
         elements: Var,
         layout: &Layout,
     ) -> Result<Var> {
+        let posterior = self.posterior(tape, elements, layout)?;
+        let terms = tape.log_density(hidden, posterior)?;
+        tape.row_sums(terms)
+    }
+
+    /// r(z | x).
+    fn posterior(&self, tape: &mut Tape, elements: Var, layout: &Layout) -> Result<Gaussian> {
         let elements = tape.affine(elements, self.input_scale, 0.0)?;
         let sets = Sets { elements, context: None, offsets: &layout.offsets };
         let pooled = self.encoder.pool(tape, sets, Pooling::Mean)?;
@@ -90,7 +167,6 @@ impl Hierarchy {
         let mean = tape.columns(out, 0, self.hidden_dim)?;
         let log_std_dev = tape.columns(out, self.hidden_dim, self.hidden_dim)?;
         let log_std_dev = bounded(tape, log_std_dev, LARGEST_LOG_STD_DEV)?;
-        let terms = tape.log_density(hidden, Gaussian { mean, log_std_dev })?;
-        tape.row_sums(terms)
+        Ok(Gaussian { mean, log_std_dev })
     }
 }

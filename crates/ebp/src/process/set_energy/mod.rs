@@ -9,20 +9,28 @@
 //! point process for every n: exchangeable, but the laws of different n need not agree with each
 //! other, and nothing can be predicted or embedded through θ. It generates sets.
 //!
-//! Training is adversarial dynamics embedding on whole sets (`learn.rs`): a generator, recurrent as in
-//! the paper (`generator.rs`) or with a hidden variable (`hierarchy.rs`), followed by Langevin steps
-//! along the joint gradient stands in for log Z.
+//! Two things stand in for log Zₙ in training (`learn.rs`). Draws of whole sets (`draw.rs`), weighed or as the
+//! paper's adversarial dynamics embedding has them: a generator, recurrent as in the paper
+//! (`generator.rs`) or with a hidden variable (`hierarchy.rs`), followed by Langevin steps along the
+//! joint gradient. And one element given all others (`pseudolikelihood.rs`).
 
 mod config;
+mod draw;
 mod energy;
 mod generator;
 mod hierarchy;
 mod learn;
+mod pseudolikelihood;
+mod sizes;
+mod written;
+
+use std::sync::Arc;
 
 use self::energy::{Layout, SetEnergy};
 use self::generator::{DrawnSets, Recurrent};
 use self::hierarchy::Hierarchy;
 use crate::nn::Initialiser;
+use crate::recipe::ReverseKernel;
 use crate::rng::Stream;
 use crate::tape::{
     AdamConfig, Array, Device, Parameter, ParameterBuilder, ParameterSet, Tape, check_taken,
@@ -30,7 +38,10 @@ use crate::tape::{
 use crate::tensor::Tensors;
 use crate::{Error, Result, SetOffsets};
 
-pub use config::{GeneratorKind, Interaction, SetEnergyConfig, SummaryPooling};
+pub use config::{
+    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEstimator, SummaryPooling,
+};
+pub use sizes::SizeLaw;
 
 /// Sets that are drawn together: more would not be faster.
 const DRAWN_TOGETHER: usize = 100;
@@ -61,13 +72,15 @@ impl Generator {
 #[derive(Debug)]
 pub struct SetEnergyProcess {
     config: SetEnergyConfig,
-    energy: SetEnergy,
+    energy: Arc<SetEnergy>,
     generator: Generator,
     /// log η_t, `[T]`.
     log_step_sizes: Parameter,
+    /// log s_t, `[T]`, where the way back is a Langevin step.
+    log_noises: Option<Parameter>,
     /// Those of the energy.
     parameters: ParameterSet,
-    /// Those of the generator and the step sizes.
+    /// Those of the generator, the step sizes and the noises.
     sampler_parameters: ParameterSet,
 }
 
@@ -80,13 +93,13 @@ impl SetEnergyProcess {
     pub fn new(config: SetEnergyConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut builder = ParameterBuilder::new(seed);
-        let energy = SetEnergy::new(&config, &mut builder.group("energy"))?;
+        let energy = Arc::new(SetEnergy::new(&config, &mut builder.group("energy"))?);
         let mut of_sampler = ParameterBuilder::new(seed);
         let mut sampler = of_sampler.group("sampler");
         let mut group = sampler.group("generator");
         let generator = match config.generator {
             GeneratorKind::Recurrent => Generator::Recurrent(Recurrent::new(&config, &mut group)?),
-            GeneratorKind::Hierarchical => {
+            GeneratorKind::Hierarchical | GeneratorKind::Mixture => {
                 Generator::Hierarchical(Hierarchy::new(&config, &mut group)?)
             }
         };
@@ -94,19 +107,38 @@ impl SetEnergyProcess {
         let start = Initialiser::Constant(config.step_size.ln() as f32);
         let num_steps = config.num_dynamics_steps;
         let log_step_sizes = sampler.trained("log_step_sizes", &[num_steps.max(1)], start)?;
+        let log_noises = if config.reverse_kernel == ReverseKernel::Langevin {
+            #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
+            let start = Initialiser::Constant(0.5 * config.step_size.ln() as f32);
+            Some(sampler.trained("log_noises", &[num_steps.max(1)], start)?)
+        } else {
+            None
+        };
         let settings = AdamConfig {
             max_gradient_norm: Some(config.max_gradient_norm),
             ..AdamConfig::default()
         };
-        // Against a moving opponent momentum overshoots.
-        let of_energy = AdamConfig { beta1: 0.0, ..settings };
+        let of_energy = AdamConfig { beta1: config.beta1, ..settings };
         let decay = config.average_decay;
         let parameters = ParameterSet::new(builder, device, of_energy, Some(decay))?;
         // The generator is updated several times a step; its average is to reach as far back.
         let decay = decay.powf(1.0 / config.generator_updates as f32);
-        let settings = AdamConfig { beta1: 0.5, ..settings };
+        // Against a moving opponent momentum overshoots.
+        let beta1 = match config.guess_target {
+            GuessTarget::Energy => 0.5,
+            GuessTarget::Data => 0.9,
+        };
+        let settings = AdamConfig { beta1, ..settings };
         let sampler_parameters = ParameterSet::new(of_sampler, device, settings, Some(decay))?;
-        Ok(Self { config, energy, generator, log_step_sizes, parameters, sampler_parameters })
+        Ok(Self {
+            config,
+            energy,
+            generator,
+            log_step_sizes,
+            log_noises,
+            parameters,
+            sampler_parameters,
+        })
     }
 
     /// The settings.
@@ -147,7 +179,7 @@ impl SetEnergyProcess {
     }
 
     /// `num_sets` sets of `size` elements, `[num_sets, size, d]`: the sampler's draws, and after them
-    /// `num_refining` Langevin steps of the first step size whose noise falls to 0.
+    /// `num_refining` Langevin steps of the first step size, which bring them to the energy's law.
     ///
     /// # Errors
     ///
@@ -166,40 +198,39 @@ impl SetEnergyProcess {
         let mut drawn = Vec::with_capacity(num_sets * size * self.config.element_dim);
         for (batch, start) in (0..num_sets).step_by(DRAWN_TOGETHER).enumerate() {
             let stream = stream.child(batch as u64);
-            let layout = Layout::uniform(DRAWN_TOGETHER.min(num_sets - start), size)?;
-            let mut elements = self.draw_alone(&layout, size, stream)?;
+            let count = DRAWN_TOGETHER.min(num_sets - start);
+            let layout = Layout::uniform(count, size)?;
+            let mut elements = self.draw_alone((count, size), stream)?.elements;
             for number in 0..num_refining {
-                let left = 1.0 - (number + 1) as f64 / num_refining as f64;
                 let stream = stream.child(1000 + number as u64);
-                elements = self.refine(&elements, &layout, left, stream)?;
+                elements = self.refine(&elements, &layout, stream)?;
             }
             drawn.extend(self.parameters.device().download(&elements)?);
         }
         Ok(drawn)
     }
 
-    /// x + (η/2) g + `left` √η ξ.
-    fn refine(
-        &self,
-        elements: &Array,
-        layout: &Layout,
-        left: f64,
-        stream: Stream,
-    ) -> Result<Array> {
+    /// x + (η/2) g + √η ξ.
+    fn refine(&self, elements: &Array, layout: &Layout, stream: Stream) -> Result<Array> {
         let score = self.energy.score(&self.parameters, elements, layout)?;
         let mut tape = self.parameters.device().tape();
         let shape = self.shape(&layout.offsets);
         let elements = tape.constant(elements.clone(), shape)?;
         let score = tape.constant(score, shape)?;
-        #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-        let clip = self.config.clip as f32;
+        let clip = self.clip();
         let score = tape.clamp(score, -clip, clip)?;
         let drift = tape.affine(score, 0.5 * self.config.step_size, 0.0)?;
         let noise = tape.normals(shape, stream)?;
-        let noise = tape.affine(noise, left * self.config.step_size.sqrt(), 0.0)?;
+        let noise = tape.affine(noise, self.config.step_size.sqrt(), 0.0)?;
         let moved = tape.add(elements, drift)?;
         let moved = tape.add(moved, noise)?;
         Ok(tape.array(moved).clone())
+    }
+
+    /// Coordinates of gradients that elements follow are at most so large.
+    #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+    fn clip(&self) -> f32 {
+        self.config.clip as f32
     }
 
     /// Uses the averages in the place of the parameters.
