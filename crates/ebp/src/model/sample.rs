@@ -88,8 +88,9 @@ impl Model {
         }
         if let Kind::Latents(model) = &self.kind {
             let dim = model.dim();
-            let drawn = model.sample(count, num_points, stream)?;
-            let sets = drawn.chunks_exact(num_points * dim).map(<[f32]>::to_vec).collect();
+            let size = num_points.unwrap_or(model.settings().data.set_size);
+            let drawn = model.sample(count, size, stream)?;
+            let sets = drawn.chunks_exact(size * dim).map(<[f32]>::to_vec).collect();
             let report = DrawReport::default();
             return Ok(Samples { sets, dim, prior: "the model's own", report });
         }
