@@ -127,7 +127,7 @@ fn the_statistician_has_no_order_and_takes_any_number() {
         let one = SetOffsets::from_sizes([7]).unwrap();
         let [first, second] =
             [values.clone(), mixed(&values)].map(|set| process.encode(&set, &one).unwrap());
-        for (a, b) in first.iter().zip(&second) {
+        for (a, b) in first.concat().iter().zip(second.concat()) {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
         let targets = set_of(&elements(4, 6));
