@@ -58,8 +58,9 @@ fn mixed(values: &[f32]) -> Vec<f32> {
     ORDER.iter().flat_map(|&i| values[i * DIM..][..DIM].to_vec()).collect()
 }
 
-/// log p of a set has no order, to 1e-6 of it, and is the sum of what the recurrence says about every
-/// element given those before it, to the rounding of the network's f32, which both share.
+/// log p of a set has no order, and is the sum of what the recurrence says about every element given those
+/// before it: both to 1e-6 of it, as the network computes in f32 and rounds batches of other sizes
+/// otherwise. The processes by themselves, in f64, agree to 1e-10: `process/bruno/exchangeable.rs`.
 #[test]
 fn bruno_is_exchangeable_and_its_conditionals_add_up() {
     for is_student_t in [false, true] {
@@ -76,7 +77,7 @@ fn bruno_is_exchangeable_and_its_conditionals_add_up() {
             let predictive = process.condition(&before).unwrap();
             total += predictive.log_density(&set.select(&[n])).unwrap()[0].value;
         }
-        assert!((joint - total).abs() < 1e-8 * joint.abs().max(1.0), "{joint} {total}");
+        assert!((joint - total).abs() < 1e-6 * joint.abs().max(1.0), "{joint} {total}");
         // Sets in one batch do not see each other.
         let two = SetOffsets::from_sizes([3, 4]).unwrap();
         let parts = process.log_densities(&values, &two).unwrap();
@@ -127,7 +128,7 @@ fn the_statistician_has_no_order_and_takes_any_number() {
         let one = SetOffsets::from_sizes([7]).unwrap();
         let [first, second] =
             [values.clone(), mixed(&values)].map(|set| process.encode(&set, &one).unwrap());
-        for (a, b) in first.iter().zip(&second) {
+        for (a, b) in first.concat().iter().zip(second.concat()) {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
         let targets = set_of(&elements(4, 6));

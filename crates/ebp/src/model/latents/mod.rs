@@ -232,20 +232,17 @@ impl LatentModel {
             return Err(Error::invalid("clouds", expected, clouds.dim()));
         }
         let clouds = clouds.clone().standardised(scale.affine.clone())?;
-        let mut mean = Vec::new();
+        let (mut mean, mut log_std_dev) = (Vec::new(), Vec::new());
         for start in (0..clouds.num_sets()).step_by(ENCODED_AT_ONCE) {
             let members = start..(start + ENCODED_AT_ONCE).min(clouds.num_sets());
             let offsets = SetOffsets::from_sizes(members.clone().map(|set| clouds.size(set)))?;
             let elements: Vec<f32> = members.flat_map(|set| clouds.set(set).into_owned()).collect();
-            mean.extend(process.encode(&elements, &offsets)?);
+            let [means, log_std_devs] = process.encode(&elements, &offsets)?;
+            mean.extend(means);
+            log_std_dev.extend(log_std_devs);
         }
         let latent_dim = process.config().context_dim;
-        Ok(LatentCodes {
-            latent_dim,
-            pooled: mean.clone(),
-            log_std_dev: vec![0.0; mean.len()],
-            mean,
-        })
+        Ok(LatentCodes { latent_dim, pooled: mean.clone(), log_std_dev, mean })
     }
 
     /// The numbers of an element, or of a row.

@@ -304,19 +304,19 @@ impl StatisticianProcess {
         tape.download(drawn)
     }
 
-    /// The mean of q(c | set) of every set, `[sets, context_dim]`.
+    /// Mean and log σ of q(c | set) of every set, both `[sets, context_dim]`.
     ///
     /// # Errors
     ///
     /// [`Error::WrongLength`] unless `elements` `[total, d]` fits the offsets.
-    pub fn encode(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
+    pub fn encode(&self, elements: &[f32], offsets: &SetOffsets) -> Result<[Vec<f32>; 2]> {
         let (total, dim) = (offsets.num_elements(), self.dim);
         check_length("elements", elements.len(), total * dim, || format!("total {total} x {dim}"))?;
         let mut tape = self.tape();
         let values = tape.upload(elements.to_vec(), (total, dim))?;
         let offsets = Arc::new(offsets.clone());
         let law = self.networks.context_law(&mut tape, Elements { values, offsets: &offsets })?;
-        tape.download(law.mean)
+        Ok([tape.download(law.mean)?, tape.download(law.log_std_dev)?])
     }
 
     /// Whether the averages stand in the place of the parameters.
