@@ -94,7 +94,7 @@ simulated <- function(name, draw, at = c(0.05, 0.1)) {
       sprintf("%.6f (%.6f)", rowMeans(found), apply(found, 1, sd) / sqrt(ncol(found))), "\n")
 }
 chain <- function(model) function() rmh(rmhmodel(model), start = list(n.start = 60),
-  control = list(nrep = 5e4, expand = 1, p = 0.5), verbose = FALSE)
+  control = list(nrep = 2e5, expand = 1, p = 0.5), verbose = FALSE)
 laws <- list(
   rStrauss = function() rStrauss(100, 0.3, 0.07, square, expand = FALSE),
   rHardcore = function() rHardcore(100, 0.05, square, expand = FALSE),

@@ -472,19 +472,16 @@ fn learning_a_kernel_never_lowers_the_likelihood() {
     let law = ensemble();
     let stream = Stream::new(2, "subsets");
     let subsets: Vec<Vec<usize>> = (0..400).map(|k| law.sample(stream.child(k))).collect();
-    let identity = (0..36).map(|place| f64::from(u8::from(place % 7 == 0))).collect();
-    let mut start: Vec<f64> = identity;
-    for x in &mut start {
-        *x = *x * 0.5 + 0.01;
+    // From the truth, whose likelihood the maximum exceeds, and from a kernel that is nearly diagonal.
+    let entry = |place: usize| if place % 7 == 0 { 0.51 } else { 0.01 };
+    let diagonal = Ensemble::new((0..36).map(entry).collect(), 6).unwrap();
+    for start in [law, diagonal] {
+        let (learned, values) = start.learn(&subsets, 40).unwrap();
+        assert!(values.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12), "{values:?}");
+        assert!(values[40] > values[0] + 1e-4, "{values:?}");
+        let all = subsets.iter().map(|subset| learned.log_likelihood(subset).unwrap());
+        assert!((all.sum::<f64>() / 400.0 - values[40]).abs() < 1e-12);
     }
-    let start = Ensemble::new(start, 6).unwrap();
-    let (learned, values) = start.learn(&subsets, 60).unwrap();
-    assert!(values.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12), "{values:?}");
-    let mean = |law: &Ensemble| {
-        subsets.iter().map(|s| law.log_likelihood(s).unwrap()).sum::<f64>() / 400.0
-    };
-    // The maximum is at least what the truth has, up to what is left after 60 steps.
-    assert!(mean(&learned) > mean(&law) - 0.01, "{} {}", mean(&learned), mean(&law));
 }
 
 /// E n = ρ |W| and the pair correlation 1 − R², told by K: K(r) = π r² − ½ π α² (1 − exp(−2 r²/α²)). The
@@ -575,22 +572,28 @@ fn hawkes_likelihoods_equal_their_double_sum() {
 #[test]
 fn hawkes_fits_find_the_truth_and_rescale_time() {
     let law = Hawkes { background: 0.5, branching: 0.6, decay: 2.0 };
-    let events = law.simulate(1500.0, Stream::new(2, "hawkes")).unwrap();
-    let found = Hawkes::fit(&events).unwrap();
-    let [a, b, c] = found.standard_errors;
-    assert!((found.model.background - 0.5).abs() < 3.0 * a, "{found:?}");
-    assert!((found.model.branching - 0.6).abs() < 3.0 * b, "{found:?}");
-    assert!((found.model.decay - 2.0).abs() < 3.0 * c, "{found:?}");
+    // Twelve series: the mean of each coefficient within four of its standard errors.
+    let series: Vec<Events> = (0..12)
+        .map(|number| law.simulate(400.0, Stream::new(2, "hawkes").child(number)).unwrap())
+        .collect();
+    let fits: Vec<Hawkes> =
+        series.iter().map(|events| Hawkes::fit(events).unwrap().model).collect();
+    let read: [(fn(&Hawkes) -> f64, f64); 3] =
+        [(|h| h.background, 0.5), (|h| h.branching, 0.6), (|h| h.decay, 2.0)];
+    for (number, truth) in read {
+        let (mean, error) = mean_and_error(&fits.iter().map(number).collect::<Vec<_>>());
+        assert!((mean - truth).abs() < 4.0 * error && error < 0.2, "{mean} {truth} {error}");
+    }
+    let (events, found) = (&series[0], &fits[0]);
     // Under the truth the test accepts; a Poisson process of the same rate is refused.
-    assert!(exponential_test(&law.rescaled_gaps(&events)).1 > 0.01);
-    let rate = events.times().len() as f64 / 1500.0;
+    assert!(exponential_test(&law.rescaled_gaps(events)).1 > 0.01);
+    let rate = events.times().len() as f64 / 400.0;
     let poisson = Hawkes { background: rate, branching: 1e-9, decay: 1.0 };
-    assert!(exponential_test(&poisson.rescaled_gaps(&events)).1 < 1e-6);
+    assert!(exponential_test(&poisson.rescaled_gaps(events)).1 < 1e-6);
     // Any unit of time gives the same process.
-    let slower =
-        Events::new(events.times().iter().map(|t| 100.0 * t).collect(), 150_000.0).unwrap();
+    let slower = Events::new(events.times().iter().map(|t| 100.0 * t).collect(), 40_000.0).unwrap();
     let again = Hawkes::fit(&slower).unwrap();
-    assert!((again.model.branching - found.model.branching).abs() < 1e-4, "{again:?}");
+    assert!((again.model.branching - found.branching).abs() < 1e-4, "{again:?}");
 }
 
 #[test]

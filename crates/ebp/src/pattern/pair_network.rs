@@ -87,7 +87,7 @@ pub fn fit_pair_network(
     stream: Stream,
 ) -> Result<PairNetworkFit> {
     let &PairNetworkSettings { reach, num_knots, width, decay } = settings;
-    if !(1..=256).contains(&width) || !(decay >= 0.0 && decay.is_finite()) {
+    if !((1..=256).contains(&width) && decay >= 0.0 && decay.is_finite()) {
         let found = format!("width {width} and decay {decay}");
         return Err(Error::invalid("network", "1 to 256 wide, decay of 0 or more", found));
     }

@@ -352,7 +352,7 @@ impl StationaryDpp {
 }
 
 /// (sin, cos) of a whole frequency of either sign.
-#[expect(clippy::cast_possible_truncation, reason = "whole, at most 48")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, at most 48")]
 fn table(values: &[(f64, f64)], frequency: f64) -> (f64, f64) {
     let (sine, cosine) = values[frequency.abs() as usize];
     (frequency.signum() * sine, cosine)
