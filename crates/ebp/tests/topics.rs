@@ -204,7 +204,7 @@ fn lda_against_all_assignments() {
         assert!((more.iter().sum::<f64>() / p - 1.0).abs() < 1e-12);
         let document = Corpus::new(3, [words.iter().map(|&word| (word, 1)).collect()]).unwrap();
         let bound = model.bound(document.document(0), stream).unwrap().value;
-        // Below log p, and within a tenth of a nat of it for so few words.
+        // Below log p; with so few words q(θ) is not far from the posterior.
         assert!(bound <= p.ln() + 1e-9 && bound > p.ln() - 0.35, "{bound} {}", p.ln());
         let law = model.completion(document.document(0), stream).unwrap();
         for (found, exact) in law.iter().zip(&more) {
@@ -240,8 +240,8 @@ fn correlated_topics_are_consistent() {
     assert!((sum - whole).abs() < 4.0 * square.sqrt(), "{sum} {whole} ± {}", square.sqrt());
 }
 
-/// Every process comes near the truth on the built-in bars, whose law is known; the margin is what 20 topics
-/// from 360 short documents leave.
+/// Three quarters of the way, in nats, from 100 words alike to the truth, which is known of the built-in bars:
+/// twenty topics from 360 short documents may leave two of them mixed.
 #[test]
 fn lda_finds_the_bars() {
     let changes = ["data.num_documents=400", "data.document_length=60", "train.num_steps=120"];
@@ -252,9 +252,8 @@ fn lda_finds_the_bars() {
     let law = model.topics().unwrap().model();
     let found = completion_perplexity(law, &data.held_out, 0).unwrap();
     let truth = completion_perplexity(data.truth.as_ref().unwrap(), &data.held_out, 0).unwrap();
-    assert!(found.value < 1.1 * truth.value, "{found:?} {truth:?}");
-    // Far below what one law for all documents gives: about 100 words alike.
-    assert!(found.value < 60.0, "{found:?}");
+    let way = |perplexity: f64| (100.0 / perplexity).ln();
+    assert!(way(found.value) > 0.75 * way(truth.value), "{found:?} {truth:?}");
     assert!(bound_perplexity(law, &data.held_out, 0).unwrap().value > truth.value);
 }
 
