@@ -1,5 +1,6 @@
 //! `ebp query`: items like the given ones, and documents like a document.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -93,11 +94,12 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<(), Failure> {
     }
     let mut text =
         format!("{} like {}: {}\n\n", report.items, report.given.join(", "), report.measure);
+    // Writing to a string does not fail.
     for TopicShare { topic, share, words } in &report.topics {
-        text += &format!("{:6.1} %  topic {topic}  {}\n", 100.0 * share, words.join(" "));
+        let _ = writeln!(text, "{:6.1} %  topic {topic}  {}", 100.0 * share, words.join(" "));
     }
     for Found { item, score } in &report.found {
-        text += &format!("{score:10.3}  {item}\n");
+        let _ = writeln!(text, "{score:10.3}  {item}");
     }
     output::print(&text)
 }

@@ -48,7 +48,7 @@ impl Halves {
             let mut chosen: Vec<u32> = part.iter().map(|&place| tokens[place]).collect();
             chosen.sort_unstable();
             let runs = chosen.chunk_by(|a, b| a == b);
-            #[expect(clippy::cast_possible_truncation, reason = "no more than a count of u32")]
+            #[allow(clippy::cast_possible_truncation, reason = "no more than a count of u32")]
             runs.map(|run| (run[0], run.len() as u32)).unzip()
         };
         let (observed, hidden) = order.split_at(tokens.len() / 2);

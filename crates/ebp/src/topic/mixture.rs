@@ -9,6 +9,7 @@
 //! The bound of log p is Hoffman's: Σ_w c_w log Σ_k exp(E log θ_k + E log β_kw) − KL(q(θ) ‖ p(θ)). The
 //! collapsed responsibilities leave a word's own share out, as Gibbs sampling does, and predict better;
 //! they have no bound. Topics are kept by word, `[V, K]`, so that a word's numbers stand together.
+#![allow(clippy::needless_range_loop, reason = "numbers run through several arrays at once")]
 
 use super::{Document, TopicModel};
 use crate::process::LogDensity;

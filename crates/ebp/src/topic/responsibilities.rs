@@ -15,7 +15,7 @@ pub(super) struct ByWord {
 }
 
 impl ByWord {
-    #[expect(clippy::cast_possible_truncation, reason = "documents and words are counted in u32")]
+    #[allow(clippy::cast_possible_truncation, reason = "documents and words are counted in u32")]
     pub(super) fn new(corpus: &Corpus) -> Self {
         let mut starts = vec![0; corpus.num_words() + 1];
         for document in corpus.documents() {

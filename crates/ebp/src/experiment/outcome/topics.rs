@@ -239,7 +239,7 @@ fn draw(
         } else {
             weights.iter().map(|w| (w - largest).exp()).collect()
         };
-        let title = format!("{}", number + 1);
+        let title = (number + 1).to_string();
         Panel { title, values, num_columns: side, points: Vec::new() }
     };
     let panels = topics.iter().enumerate().take(20).map(panel).collect();

@@ -43,7 +43,7 @@ pub(super) fn documents(count: usize, length: usize) -> Result<Vec<Vec<(u32, u32
         .collect())
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a small count")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a small count")]
 fn document(length: usize, stream: Stream) -> Vec<(u32, u32)> {
     let mut uniforms = vec![0.0_f32; 2 * length];
     stream.fill_uniform(0, 0, &mut uniforms);

@@ -189,7 +189,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
 fn read_cache(path: &Path) -> Result<Read> {
     let cache = Cache::open(path)?;
     if cache.meta().kind != Kind::Words {
@@ -199,7 +199,7 @@ fn read_cache(path: &Path) -> Result<Read> {
     let mut read = Read::default();
     for index in 0..cache.len() {
         let pair = |pair: &[f32]| {
-            let is_whole = |x: f32| x >= 0.0 && x < 16_777_216.0 && x.fract() == 0.0;
+            let is_whole = |x: f32| (0.0..16_777_216.0).contains(&x) && x.fract() == 0.0;
             if pair.len() == 2 && pair.iter().all(|x| is_whole(*x)) {
                 return Ok((pair[0] as u32, pair[1] as u32));
             }

@@ -8,6 +8,7 @@
 //! The matrix is that of the bound with the responsibilities r held fixed, so it is always positive definite
 //! and a step hardly ever has to be shortened. Its inverse at the mode is the covariance of the Gaussian that
 //! stands for the posterior (Laplace; Wang, Blei, 2013).
+#![allow(clippy::needless_range_loop, reason = "numbers run through several arrays at once")]
 
 use super::super::Document;
 use super::super::mixture::dot;

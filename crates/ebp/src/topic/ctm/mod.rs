@@ -9,6 +9,7 @@
 //! that it stays regular. The bound of a document is log of the mean of importance weights of draws
 //! around the mode: its expectation is at most log p, and it comes with its error. Predictions weight the same
 //! draws. Consistent over n, as LDA is, up to the error of the draws.
+#![allow(clippy::needless_range_loop, reason = "numbers run through several arrays at once")]
 
 mod law;
 

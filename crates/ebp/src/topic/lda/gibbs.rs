@@ -12,6 +12,12 @@
 //! In the inner loop (n_dk + α_k) / (n_k + V η) is kept up to date, so that a topic costs one addition and one
 //! multiplication, in f32, which is exact for counts up to 2²⁴. Weights are added up in `LANES` sums of every
 //! eighth topic; a lane is drawn first, then a topic of the lane.
+#![allow(clippy::needless_range_loop, reason = "numbers run through several arrays at once")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts are below 2^24, and f32 is what a sweep computes in"
+)]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,7 +78,6 @@ impl GibbsLda {
     ///
     /// [`Error::InvalidValue`] if a setting is outside its range, or a word or a document is too frequent
     /// or too long for counts in f32.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a count")]
     pub fn new(corpus: Arc<Corpus>, config: &LdaConfig, seed: u64) -> Result<Self> {
         config.check()?;
         let (k, v) = (config.num_topics, corpus.num_words());
@@ -232,7 +237,6 @@ impl GibbsLda {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
 fn whole(count: f64) -> usize {
     count as usize
 }
@@ -244,7 +248,6 @@ fn add(histogram: &mut Vec<u64>, count: usize) {
     histogram[count] += 1;
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "f32 is what a sweep computes in")]
 fn padded(alpha: &[f64], width: usize) -> Vec<f32> {
     let mut padded = vec![0.0; width];
     padded.iter_mut().zip(alpha).for_each(|(out, a)| *out = *a as f32);
@@ -279,7 +282,6 @@ struct Part {
 }
 
 impl Part {
-    #[expect(clippy::cast_possible_truncation, reason = "f32 and u32 are what a sweep computes in")]
     fn sweep(&mut self, tokens: &[u32], topics: &mut [u32], stream: Stream, start: u64) -> f64 {
         let mut uniforms = vec![0.0_f32; tokens.len()];
         stream.fill_uniform(0, start, &mut uniforms);
