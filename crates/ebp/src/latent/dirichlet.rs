@@ -41,8 +41,8 @@ impl DirichletPrior {
         for attempt in 0..u64::MAX {
             let x = f64::from(stream.normal(0, attempt));
             let cube = (1.0 + scale * x).powi(3);
-            let accepted = log_uniform(stream.child(0), attempt);
-            if cube > 0.0 && accepted < 0.5 * x * x + third * (1.0 - cube + cube.ln()) {
+            let threshold = log_uniform(stream.child(0), attempt);
+            if cube > 0.0 && threshold < 0.5 * x * x + third * (1.0 - cube + cube.ln()) {
                 return (third * cube).ln() + log_uniform(stream.child(1), 0) / self.concentration;
             }
         }
