@@ -141,8 +141,11 @@ mod tests {
             summary_widths: vec![8, 4],
             energy_widths: vec![8],
             generator_width: 8,
+            hidden_dim: 1,
             energy_components: 2,
             num_components: 2,
+            // Narrower than the guesses, so that weights have a variance.
+            base_std_dev: 0.4,
             ..config
         };
         SetEnergyProcess::new(config, 3, &Device::default()).unwrap()
@@ -199,7 +202,6 @@ mod tests {
             num_draws: 256,
             num_dynamics_steps: 3,
             step_size: 0.2,
-            energy_components: 2,
             ..SetEnergyConfig::default().as_published()
         });
         let stream = Stream::new(2, "draws");
@@ -215,7 +217,11 @@ mod tests {
         let gradients = tape.backward(value).unwrap();
         let found = gradients.of(&process.log_step_sizes, &device).unwrap().unwrap()[0];
         let state = process.state().unwrap();
-        let name = state.keys().find(|name| name.ends_with("log_step_sizes")).unwrap().clone();
+        let name = state
+            .keys()
+            .find(|name| name.starts_with("parameters/") && name.ends_with("log_step_sizes"))
+            .unwrap()
+            .clone();
         let start = process.sampler_parameters.values(&process.log_step_sizes).unwrap();
         let h = 0.02_f32;
         let mut moved = |sign: f32| {
