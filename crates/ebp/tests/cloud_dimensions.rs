@@ -134,9 +134,14 @@ fn the_log_likelihood_of_a_plain_energy_is_known() {
         for x in &mut set {
             *x = 2.0 * *x - 1.0;
         }
-        let settings = ScoreSettings { num_draws: 400, most_draws: 400, ..ScoreSettings::default() };
+        let settings =
+            ScoreSettings { num_draws: 400, most_draws: 400, ..ScoreSettings::default() };
         let score = process.score(&[&set], &settings, Stream::new(3, "score")).unwrap().remove(0);
-        assert!(score.holds && score.pareto_k.is_some_and(|k| k < 0.7), "{dim}: {:?}", score.pareto_k);
+        assert!(
+            score.holds && score.pareto_k.is_some_and(|k| k < 0.7),
+            "{dim}: {:?}",
+            score.pareto_k
+        );
         let of_base: f64 = set.iter().map(|&x| base(f64::from(x))).sum();
         let exact = of_base - 40.0 * dim as f64 * quadrature(base)[0];
         let found = score.log_likelihood;

@@ -136,8 +136,18 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
     if arguments.common.json {
         return output::print_json(&report);
     }
-    let mut head =
-        vec!["set", "points", "outside", "energy", "log p / point", "draws", "k̂", "holds", "KL", "worst"];
+    let mut head = vec![
+        "set",
+        "points",
+        "outside",
+        "energy",
+        "log p / point",
+        "draws",
+        "k̂",
+        "holds",
+        "KL",
+        "worst",
+    ];
     head.push("point");
     if report.sets.iter().any(|row| row.log_partition_bounds.is_some()) {
         head.extend(["log Z", "at least", "at most"]);
@@ -167,7 +177,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         lines.push(line);
     }
     let not_held = report.sets.iter().filter(|row| !row.holds).count();
-    let mut end = format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
+    let mut end =
+        format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
     if report.draws == 0 {
         end.push_str("Laplace's approximation: nothing says how far it is off\n");
     } else if not_held > 0 {

@@ -31,8 +31,7 @@ use crate::{IndexedSet, Result};
 pub use energy_based::{
     Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings, EnergyBasedPredictive,
     EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive, PartitionBounds, PointMethod,
-    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, ScoreSettings,
-    SetScore,
+    PointStart, PointsPredictive, PredictionRule, Rendered, Rendering, ScoreSettings, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};

@@ -32,7 +32,11 @@ pub fn pareto_shape(log_weights: &[f64]) -> Option<f64> {
     if !largest.is_finite() || log_weights.iter().any(|w| w.is_nan()) {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and positive")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "small and positive"
+    )]
     let wanted = (count as f64 / 5.0).min(3.0 * (count as f64).sqrt()).ceil() as usize;
     if wanted < FEWEST {
         return None;

@@ -27,7 +27,7 @@ const LOOKED_AT: usize = 2048;
 /// Places that compare Z of draws with Z at the mode.
 const COMPARING: usize = 2048;
 /// Looks at ℓ and its gradient on the way up, at most.
-const MOST_LOOKS: usize = 8;
+const MOST_LOOKS: usize = 16;
 /// A step that promises fewer nats is not taken.
 const WORTH_A_STEP: f64 = 1.0;
 /// Steps of differences of log p, in standard deviations of q.
@@ -68,6 +68,8 @@ pub(super) struct Laplace {
     pub(super) excess: f64,
     /// tr(Λ⁻¹ n F): how many numbers of θ the points decide.
     decided: f64,
+    /// Whether the climb came near the top; if not, nothing here can be believed.
+    pub(super) is_near: bool,
     /// Values of the network that were looked at, a gradient counted as two more.
     pub(super) num_evaluations: usize,
 }
@@ -133,8 +135,7 @@ impl EnergyBasedProcess {
         num_evaluations += 2 * at_anchor.log_weights.len();
         if effective(&at_anchor.log_weights) < WORN * effective(&around.log_weights) {
             let count = question.num_proposals;
-            at_anchor =
-                self.around(question.mlp, question.set, &theta, count, stream.child(1))?;
+            at_anchor = self.around(question.mlp, question.set, &theta, count, stream.child(1))?;
             num_evaluations += at_anchor.log_weights.len() + self.particle_evaluations();
         }
         num_evaluations += 3 * (at_anchor.log_weights.len() + COMPARING) + looked;
@@ -173,11 +174,14 @@ impl EnergyBasedProcess {
             (0..k).map(|j| point_slope[j] - n * mean_slope[j] + prior_slope[j]).collect();
         let step = solve(&precision, &gradient);
         let gain: f64 = step.iter().zip(&gradient).map(|(s, g)| 0.5 * s * g).sum();
+        // Farther than p(θ | set) is wide the square says nothing: the top was not reached.
+        let is_near = gain <= 0.5 * k as f64;
+        let (step, gain) = if is_near { (step, gain) } else { (vec![0.0; k], 0.0) };
         let base: f64 = question.set.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
         let log_prior = question.law.log_density(&anchor)?[0];
-        let log_likelihood = of_points + base - n * log_partition.value + log_prior + gain
-            + k as f64 * LOG_ROOT_TAU
-            - 0.5 * precision.log_determinant();
+        let log_likelihood =
+            of_points + base - n * log_partition.value + log_prior + gain + k as f64 * LOG_ROOT_TAU
+                - 0.5 * precision.log_determinant();
         // Errors ε of E ∂u have the covariance F/m of m places that count. ∫ exp ℓ has −n θᵀε too
         // much in its exponent, and so ½ n² tr(Λ⁻¹ F)/m in its logarithm.
         let counted = effective(&around.log_weights);
@@ -196,6 +200,7 @@ impl EnergyBasedProcess {
             log_likelihood,
             excess,
             decided,
+            is_near,
             num_evaluations,
         })
     }
@@ -229,8 +234,7 @@ impl EnergyBasedProcess {
             self.sum_of_slopes(question.mlp, question.set, &ones, theta)?;
         let (prior_slope, prior_precision) = question.law.slope(theta, &question.widths())?;
         let log_prior = question.law.log_density(theta)?[0];
-        let gradient =
-            (0..k).map(|j| point_slope[j] - n * mean[j] + prior_slope[j]).collect();
+        let gradient = (0..k).map(|j| point_slope[j] - n * mean[j] + prior_slope[j]).collect();
         Ok(Look {
             value: of_points - n * (total - (logs.len() as f64).ln()) + log_prior,
             gradient,
@@ -239,7 +243,12 @@ impl EnergyBasedProcess {
     }
 
     /// u and ∂u/∂θ of every point, `[n]` and `[n, k]`.
-    fn slopes(&self, mlp: &PointMlp, points: &[f32], theta: &[f32]) -> Result<(Vec<f32>, Vec<f64>)> {
+    fn slopes(
+        &self,
+        mlp: &PointMlp,
+        points: &[f32],
+        theta: &[f32],
+    ) -> Result<(Vec<f32>, Vec<f64>)> {
         let dim = self.space.value_dim;
         let count = points.len() / dim;
         // Every point is a set of its own, so that gradients are not summed.
@@ -247,8 +256,12 @@ impl EnergyBasedProcess {
         let context = theta.repeat(count);
         let batch = PointBatch { elements: points, offsets: &offsets, context: &context };
         let wanted = Wanted { context: true, ..Wanted::NOTHING };
-        let found =
-            self.device.backend().backward(mlp, &batch, Cotangent::PerSet(&vec![1.0; count]), wanted)?;
+        let found = self.device.backend().backward(
+            mlp,
+            &batch,
+            Cotangent::PerSet(&vec![1.0; count]),
+            wanted,
+        )?;
         let mut u = found.values;
         u.iter_mut().zip(points.chunks_exact(dim)).for_each(|(u, x)| *u += self.base(x));
         let slopes = found.gradients.context.unwrap_or_default();
@@ -327,9 +340,7 @@ impl Laplace {
             .iter()
             .zip(&self.potentials)
             .zip(self.slopes.chunks_exact(k))
-            .map(|((u, before), slope)| {
-                (f64::from(*u) - f64::from(*before) - m).exp() - dot(slope)
-            })
+            .map(|((u, before), slope)| (f64::from(*u) - f64::from(*before) - m).exp() - dot(slope))
             .collect();
         let count = terms.len() as f64;
         let mean = terms.iter().sum::<f64>() / count;

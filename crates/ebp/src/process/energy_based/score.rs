@@ -130,9 +130,8 @@ impl EnergyBasedProcess {
         #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
         let log_z = log_partition.value as f32;
         let points = at_mean.iter().zip(set.chunks_exact(dim));
-        let log_densities = points
-            .map(|(u, x)| if is_inside(x) { u - log_z } else { f32::NEG_INFINITY })
-            .collect();
+        let log_densities =
+            points.map(|(u, x)| if is_inside(x) { u - log_z } else { f32::NEG_INFINITY }).collect();
         let own = around.log_weights.len() + self.particle_evaluations() + at_mean.len();
         let question =
             Question { mlp, set: &inside, log_std_dev, law, num_proposals: settings.num_proposals };
@@ -190,7 +189,7 @@ impl EnergyBasedProcess {
             num_draws: walk.num_draws,
             effective_draws: walk.effective_draws,
             pareto_k: walk.pareto_k,
-            holds: walk.holds && walk.of_draws <= n * TARGET_ERROR,
+            holds: laplace.is_near && walk.holds && walk.of_draws <= n * TARGET_ERROR,
             num_evaluations: laplace.num_evaluations + walk.num_draws * per_draw,
         })
     }

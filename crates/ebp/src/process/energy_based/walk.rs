@@ -109,7 +109,8 @@ impl EnergyBasedProcess {
         let (k, count) = (self.config.latent_dim, draws.weights.len());
         let kept = (1.0 - step * step).sqrt();
         let fresh = normal(count * k, stream.child(0));
-        let mixed = draws.noise.iter().zip(&fresh).map(|(xi, eta)| kept * xi + step * eta).collect();
+        let mixed =
+            draws.noise.iter().zip(&fresh).map(|(xi, eta)| kept * xi + step * eta).collect();
         let moved = self.weigh_noise(question, laplace, mixed)?;
         let mut uniforms = vec![0.0; count];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
