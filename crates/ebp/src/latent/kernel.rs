@@ -296,12 +296,7 @@ impl KernelPrior {
     }
 
     /// θ of the kernels `chosen`.
-    fn draw(
-        &self,
-        count: usize,
-        chosen: impl Iterator<Item = usize>,
-        stream: Stream,
-    ) -> Result<Vec<f32>> {
+    fn draw(&self, count: usize, chosen: impl Iterator<Item = usize>, stream: Stream) -> Vec<f32> {
         let k = self.dim();
         let mut noise = vec![0.0; count * k];
         stream.child(0).fill_normal(0, 0, &mut noise);
@@ -319,7 +314,7 @@ impl KernelPrior {
             #[expect(clippy::cast_possible_truncation, reason = "codes are single precision")]
             thetas.extend(theta.into_iter().map(|theta| theta as f32));
         }
-        Ok(thetas)
+        thetas
     }
 
     /// h of every principal direction, the widest direction first.
@@ -343,7 +338,7 @@ impl Prior for KernelPrior {
         let mut uniforms = vec![0.0; count];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
         let chosen = uniforms.into_iter().map(|u| ((f64::from(u) * n as f64) as usize).min(n - 1));
-        self.draw(count, chosen, stream)
+        Ok(self.draw(count, chosen, stream))
     }
 
     /// Kernels are taken in a drawn order, none a second time before all were taken once: a collection
@@ -351,7 +346,7 @@ impl Prior for KernelPrior {
     fn sample_in_turn(&self, count: usize, stream: Stream) -> Result<Vec<f32>> {
         let n = self.centres.len() / self.dim();
         let rounds = (0..count.div_ceil(n) as u64).map(|round| stream.child(1 + round));
-        self.draw(count, rounds.flat_map(|round| round.permutation(n)), stream)
+        Ok(self.draw(count, rounds.flat_map(|round| round.permutation(n)), stream))
     }
 
     fn log_density(&self, thetas: &[f32]) -> Result<Vec<f64>> {

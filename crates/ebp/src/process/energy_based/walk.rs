@@ -117,9 +117,9 @@ impl EnergyBasedProcess {
         let mut uniforms = vec![0.0; count];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
         let mut accepted = 0;
-        for draw in 0..count {
+        for (draw, uniform) in uniforms.into_iter().enumerate() {
             let gain = beta * (moved.weights[draw] - draws.weights[draw]);
-            if f64::from(uniforms[draw]).ln() < gain {
+            if f64::from(uniform).ln() < gain {
                 let row = draw * k..(draw + 1) * k;
                 draws.noise[row.clone()].copy_from_slice(&moved.noise[row]);
                 draws.weights[draw] = moved.weights[draw];
