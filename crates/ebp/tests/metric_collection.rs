@@ -45,7 +45,7 @@ fn measure(samples: &[Points], references: &[Points]) -> CollectionMetrics {
 }
 
 fn values(metrics: &NeighbourMetrics) -> [f64; 3] {
-    let NeighbourMetrics { matching_distance, coverage, one_nn_accuracy } = metrics;
+    let NeighbourMetrics { matching_distance, coverage, one_nn_accuracy, .. } = metrics;
     [matching_distance.value, coverage.value, one_nn_accuracy.value]
 }
 
@@ -158,6 +158,8 @@ fn copies_are_matched_covered_and_never_told_apart() {
         .collect();
     let found = measure(&far, &sets);
     assert!((found.chamfer.one_nn_accuracy.value - 1.0).abs() < 1e-15);
+    assert!((found.chamfer.sample_accuracy.value - 1.0).abs() < 1e-15);
+    assert!((found.chamfer.reference_accuracy.value - 1.0).abs() < 1e-15);
     // All far points fall into the last cell of the diagonal, where hardly anything else is.
     assert!(found.divergence.unwrap().divergence.value > 0.95);
 }
@@ -205,4 +207,17 @@ fn threads_change_no_byte() {
         threads.install(|| measure(&samples, &references))
     };
     assert_eq!(run(1), run(3));
+}
+
+/// Samples that crowd beside one reference: every sample has a sample nearest, and so has that
+/// reference; the two others, far away, have a reference nearest.
+#[test]
+fn accuracies_of_the_two_kinds_are_told_apart() {
+    let at = |x: f64| vec![[x, 0.0, 0.0]; 4];
+    let samples: Vec<Points> = [0.0, 0.01, 0.02].map(at).to_vec();
+    let references: Vec<Points> = [0.035, 10.0, 30.0].map(at).to_vec();
+    let found = measure(&samples, &references).chamfer;
+    assert!((found.sample_accuracy.value - 1.0).abs() < 1e-12, "{found:?}");
+    assert!((found.reference_accuracy.value - 2.0 / 3.0).abs() < 1e-12, "{found:?}");
+    assert!((found.one_nn_accuracy.value - 5.0 / 6.0).abs() < 1e-12, "{found:?}");
 }

@@ -21,6 +21,12 @@ pub struct Generation {
     pub nna_cd: f64,
     /// Half the width of its 95 % interval.
     pub nna_cd_error: f64,
+    /// 1-NN accuracy of the samples alone.
+    #[serde(default)]
+    pub nna_cd_samples: Option<f64>,
+    /// 1-NN accuracy of the held-out clouds alone.
+    #[serde(default)]
+    pub nna_cd_references: Option<f64>,
     /// Coverage.
     pub cov_cd: f64,
     /// Half the width of its 95 % interval.
@@ -83,6 +89,8 @@ impl Generation {
         Ok(Self {
             nna_cd: nna.value,
             nna_cd_error: half(nna.low, nna.high),
+            nna_cd_samples: Some(chamfer.sample_accuracy.value),
+            nna_cd_references: Some(chamfer.reference_accuracy.value),
             cov_cd: cov.value,
             cov_cd_error: half(cov.low, cov.high),
             mmd_cd: back * mmd.value,
@@ -94,16 +102,20 @@ impl Generation {
 }
 
 /// The columns of tables of generation metrics.
-pub(super) const GENERATION_HEAD: [&str; 5] =
-    ["", "1-NNA-CD %", "COV-CD %", "MMD-CD ×10³", "JSD ×10²"];
+pub(super) const GENERATION_HEAD: [&str; 6] =
+    ["", "1-NNA-CD %", "samples / real", "COV-CD %", "MMD-CD ×10³", "JSD ×10²"];
 
-/// A table of generation metrics.
+/// A table of generation metrics; ± is half of a 95 % interval over the clouds of both collections.
 pub fn generation_table(rows: &[GenerationRow]) -> String {
     let mut lines = vec![cells(GENERATION_HEAD)];
     for GenerationRow { name, scores } in rows {
         lines.push(vec![
             name.clone(),
             format!("{:.1} ± {:.1}", 100.0 * scores.nna_cd, 100.0 * scores.nna_cd_error),
+            match (scores.nna_cd_samples, scores.nna_cd_references) {
+                (Some(a), Some(b)) => format!("{:.1} / {:.1}", 100.0 * a, 100.0 * b),
+                _ => "–".to_owned(),
+            },
             format!("{:.1} ± {:.1}", 100.0 * scores.cov_cd, 100.0 * scores.cov_cd_error),
             format!("{:.2} ± {:.2}", 1e3 * scores.mmd_cd, 1e3 * scores.mmd_cd_error),
             scores.jsd.map_or("–".to_owned(), |jsd| format!("{:.2}", 100.0 * jsd)),

@@ -1,7 +1,7 @@
 //! Generated clouds beside held-out ones, for one or several splits of the data.
 //!
-//! One row per law of θ, and the training sets in the place of samples, `oracle`, which is the best
-//! that a model can hope for. Chamfer distances are means of squares in the units of the data; for
+//! One row per law of θ, all with independent draws, one with kernels taken in turn, and the training
+//! sets in the place of samples, `training sets`: a yardstick, which samples may beat. Chamfer distances are means of squares in the units of the data; for
 //! the divergence clouds are scaled into its ball of radius ½.
 
 use std::fmt::{self, Display};
@@ -62,13 +62,17 @@ pub struct GenerationReport {
     pub picture: String,
 }
 
-/// A row over all splits: mean and standard deviation of each metric.
+/// A row over all splits: the mean of each metric, and half of its 95 % interval over splits.
 #[derive(Clone, Debug, Serialize)]
 pub struct GenerationSummary {
     /// Whose clouds.
     pub name: String,
     /// 1-NN accuracy.
     pub nna_cd: (f64, f64),
+    /// 1-NN accuracy of the samples alone.
+    pub nna_cd_samples: Option<(f64, f64)>,
+    /// 1-NN accuracy of the held-out clouds alone.
+    pub nna_cd_references: Option<(f64, f64)>,
     /// Coverage.
     pub cov_cd: (f64, f64),
     /// Minimum matching distance.
@@ -78,15 +82,20 @@ pub struct GenerationSummary {
 }
 
 /// How far clouds are from the nearest training cloud: a model that repeats what it learned from
-/// has samples much nearer than held-out clouds are. Medians of Chamfer distances between 512
-/// points of each, on the last split.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// has samples much nearer than held-out clouds are, a part of them if not all. Quantiles (1, 5 and
+/// 50 %) of Chamfer distances between 512 points of each, on the last split.
+#[derive(Clone, Debug, Serialize)]
 pub struct Novelty {
     /// Of samples.
-    pub samples: f64,
+    pub samples: [f64; 3],
     /// Of held-out clouds.
-    pub held_out: f64,
+    pub held_out: [f64; 3],
+    /// Of training clouds that were rebuilt from their codes: what a copy looks like.
+    pub rebuilt: [f64; 3],
 }
+
+/// The shares of [`Novelty`].
+const QUANTILES: [f64; 3] = [0.01, 0.05, 0.5];
 
 /// Points of each cloud that novelty is measured by.
 const NOVELTY_POINTS: usize = 512;
@@ -151,16 +160,24 @@ fn novelty(subject: &Subject, samples: &[Vec<f32>], held_out: &[Vec<f32>]) -> Re
     let dim = subject.model()?.dim();
     let (model, train) = (subject.model()?, &subject.data.train);
     let training = |set: usize| model.in_data_units(&train.set(set));
-    let clouds = [samples, held_out].concat();
+    let rebuilt = subject.rebuilt()?;
+    let clouds = [samples, held_out, &rebuilt].concat();
     let sizes = (dim, NOVELTY_POINTS);
     let nearest = nearest_distances(&clouds, train.num_sets(), training, sizes)?;
-    let median = |nearest: &[f64]| {
+    let quantiles = |nearest: &[f64]| {
         let mut nearest = nearest.to_vec();
         nearest.sort_by(f64::total_cmp);
-        nearest[nearest.len() / 2]
+        let last = nearest.len().saturating_sub(1);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]
+        QUANTILES.map(|share| nearest[((share * nearest.len() as f64) as usize).min(last)])
     };
-    let (of_samples, of_held_out) = nearest.split_at(samples.len());
-    Ok(Novelty { samples: median(of_samples), held_out: median(of_held_out) })
+    let (of_samples, rest) = nearest.split_at(samples.len());
+    let (of_held_out, of_rebuilt) = rest.split_at(held_out.len());
+    Ok(Novelty {
+        samples: quantiles(of_samples),
+        held_out: quantiles(of_held_out),
+        rebuilt: quantiles(of_rebuilt),
+    })
 }
 
 /// The rows of one model, in a file of their own as soon as they are known.
@@ -198,6 +215,7 @@ fn kept_rows(subject: &Subject, priors: &[PriorKind], path: &Path) -> Result<Vec
 #[derive(Clone, Copy)]
 enum Wanted {
     Samples(&'static str, PriorKind, PointMethod),
+    InTurn,
     Oracle,
 }
 
@@ -213,16 +231,18 @@ const SAMPLES: [Wanted; 5] = [
 fn wanted(priors: &[PriorKind]) -> impl Iterator<Item = Wanted> {
     let is_asked = |wanted: &Wanted| match wanted {
         Wanted::Samples(_, prior, _) => priors.contains(prior),
+        Wanted::InTurn => priors.contains(&PriorKind::Kernel),
         Wanted::Oracle => true,
     };
-    SAMPLES.into_iter().chain([Wanted::Oracle]).filter(is_asked)
+    SAMPLES.into_iter().chain([Wanted::InTurn, Wanted::Oracle]).filter(is_asked)
 }
 
 impl Wanted {
     fn name(&self) -> &'static str {
         match self {
             Self::Samples(name, ..) => name,
-            Self::Oracle => "oracle",
+            Self::InTurn => "kernels in turn, not i.i.d.",
+            Self::Oracle => "training sets",
         }
     }
 
@@ -230,6 +250,7 @@ impl Wanted {
         let references = subject.raw(&subject.held_out()?)?;
         let clouds = match *self {
             Self::Samples(_, prior, method) => subject.samples(prior, method)?,
+            Self::InTurn => subject.samples_in_turn()?.into(),
             Self::Oracle => subject.oracle(0)?.into(),
         };
         let (model, num_points) = (subject.model()?, subject.num_points()?);
@@ -251,25 +272,39 @@ fn summarise(splits: &[Vec<GenerationRow>]) -> Vec<GenerationSummary> {
             let over = |get: fn(&Generation) -> f64| {
                 moments(splits.iter().map(|split| get(&split[row].scores)))
             };
-            let jsds: Option<Vec<f64>> = splits.iter().map(|split| split[row].scores.jsd).collect();
+            let maybe = |get: fn(&Generation) -> Option<f64>| {
+                let all: Option<Vec<f64>> =
+                    splits.iter().map(|split| get(&split[row].scores)).collect();
+                all.map(|all| moments(all.into_iter()))
+            };
             GenerationSummary {
                 name: splits[0][row].name.clone(),
                 nna_cd: over(|scores| scores.nna_cd),
                 cov_cd: over(|scores| scores.cov_cd),
                 mmd_cd: over(|scores| scores.mmd_cd),
-                jsd: jsds.map(|jsds| moments(jsds.into_iter())),
+                nna_cd_samples: maybe(|scores| scores.nna_cd_samples),
+                nna_cd_references: maybe(|scores| scores.nna_cd_references),
+                jsd: maybe(|scores| scores.jsd),
             }
         })
         .collect()
 }
 
-/// Mean and standard deviation (0 of a single number).
+/// Mean and half of its 95 % interval by Student's t over so many numbers (0 of a single one).
 fn moments(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     let numbers: Vec<f64> = numbers.collect();
     let count = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / count;
     let square: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
-    (mean, if numbers.len() > 1 { (square / (count - 1.0)).sqrt() } else { 0.0 })
+    let half = |t: f64| t * (square / (count - 1.0) / count).sqrt();
+    (mean, if numbers.len() > 1 { half(student(numbers.len() - 1)) } else { 0.0 })
+}
+
+/// The 97.5 % quantile of Student's t; above ten degrees of freedom 1.96 + 2.4/ν, to 0.01.
+fn student(freedom: usize) -> f64 {
+    const FIRST: [f64; 10] =
+        [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    FIRST.get(freedom - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
 }
 
 fn summary_table(summary: &[GenerationSummary]) -> String {
@@ -281,6 +316,10 @@ fn summary_table(summary: &[GenerationSummary]) -> String {
         lines.push(vec![
             row.name.clone(),
             cell(row.nna_cd, 100.0),
+            match (row.nna_cd_samples, row.nna_cd_references) {
+                (Some((a, _)), Some((b, _))) => format!("{:.1} / {:.1}", 100.0 * a, 100.0 * b),
+                _ => "–".to_owned(),
+            },
             cell(row.cov_cd, 100.0),
             cell(row.mmd_cd, 1e3),
             row.jsd.map_or("–".to_owned(), |jsd| cell(jsd, 100.0)),
@@ -300,13 +339,23 @@ impl Display for GenerationReport {
             [only] => f.write_str(&generation_table(only))?,
             _ => f.write_str(&summary_table(&self.summary))?,
         }
-        let Novelty { samples, held_out } = self.nearest_training;
+        let over = if self.splits.len() == 1 { "clouds" } else { "splits" };
+        let Novelty { samples, held_out, rebuilt } = &self.nearest_training;
+        let row = |name: &str, found: &[f64; 3]| {
+            let mut line = vec![name.to_owned()];
+            line.extend(found.map(|distance| format!("{:.2}", 1e3 * distance)));
+            line
+        };
+        let lines = [
+            cells(["nearest training cloud, CD ×10³", "1 %", "5 %", "50 %"]),
+            row("samples", samples),
+            row("held-out clouds", held_out),
+            row("rebuilt training clouds", rebuilt),
+        ];
         writeln!(
             f,
-            "\nChamfer distance to the nearest training cloud (median, {NOVELTY_POINTS} points): \
-             samples {:.2} ×10⁻³, held-out clouds {:.2} ×10⁻³\npicture (held out, samples): {}",
-            1e3 * samples,
-            1e3 * held_out,
+            "± is half of a 95 % interval over {over}\n\n{}\npicture (held out, samples): {}",
+            table(&lines),
             self.picture
         )
     }

@@ -111,13 +111,35 @@ impl Subject {
         Ok(self.data.held_out.num_sets().min(self.settings()?.evaluation.num_sets))
     }
 
-    /// As many training clouds as are held out: the best a model can hope for.
+    /// As many training clouds as are held out: a yardstick, which samples may beat.
     pub(super) fn oracle(&self, number: u64) -> Result<Vec<Vec<f32>>> {
         let train = &self.data.train;
         let order = Stream::new(number, "oracle").permutation(train.num_sets());
         let count = self.num_held_out()?;
         let sets: Vec<_> = order.iter().take(count).map(|&set| train.set(set)).collect();
         self.raw(&sets)
+    }
+
+    /// As many samples as are held out with kernels taken in turn, which are not independent.
+    pub(super) fn samples_in_turn(&self) -> Result<Vec<Vec<f32>>> {
+        let model = self.model()?;
+        let stream = Stream::new(model.settings().seed, "reproduce in turn");
+        let count = self.num_held_out()?;
+        let theta = model.prior(PriorKind::Kernel)?.sample_in_turn(count, stream.child(0))?;
+        self.drawn_at(&theta, stream.child(1))
+    }
+
+    /// Training clouds, as many as are held out, and what the model makes of their codes.
+    pub(super) fn rebuilt(&self) -> Result<Vec<Vec<f32>>> {
+        let model = self.model()?;
+        let sets = self.data.train.first_sets(self.num_held_out()?);
+        let codes = model.encode_sets(&sets)?;
+        self.drawn_at(&codes.mean, Stream::new(model.settings().seed, "rebuilt"))
+    }
+
+    fn drawn_at(&self, theta: &[f32], stream: Stream) -> Result<Vec<Vec<f32>>> {
+        let (draw, num_points) = (DrawSettings::default(), self.num_points()?);
+        Ok(self.model()?.draw(theta, num_points, &draw, stream, &mut |_| {})?.0)
     }
 
     /// As many samples as are held out.

@@ -173,13 +173,14 @@ impl Display for Table2Report {
         for row in &self.rows {
             let mut line = vec![row.features.to_owned(), row.width.to_string()];
             line.extend(row.results.iter().map(|result| {
-                format!("{:.2} ± {:.2}", 100.0 * result.accuracy, 100.0 * result.std_error)
+                // ± is half of a 95 % interval over sets.
+                format!("{:.2} ± {:.2}", 100.0 * result.accuracy, 196.0 * result.std_error)
             }));
             lines.push(line);
         }
         writeln!(
             f,
-            "{}: {} sets of {} classes, {} folds, accuracy in %\n\n{}\npicture: {}",
+            "{}: {} sets of {} classes, {} folds, accuracy in %, ± half of a 95 % interval over sets\n\n{}\npicture: {}",
             self.data,
             self.sets,
             self.classes.len(),

@@ -8,7 +8,7 @@
 //! keeps the variance: h_j = 1 is the fitted Gaussian along direction j, h_j → 0 the codes
 //! themselves. Every direction has its own bandwidth, by the likelihood of codes under the kernels
 //! of all others (leave one out), so that nothing is gained by repeating a training set.
-//! Draws take the kernels in turn, in a drawn order.
+//! Draws are independent; kernels can be taken in turn instead.
 
 use rayon::prelude::*;
 
@@ -295,6 +295,28 @@ impl KernelPrior {
         })
     }
 
+    /// θ of the kernels `chosen`.
+    fn draw(&self, count: usize, chosen: impl Iterator<Item = usize>, stream: Stream) -> Vec<f32> {
+        let k = self.dim();
+        let mut noise = vec![0.0; count * k];
+        stream.child(0).fill_normal(0, 0, &mut noise);
+        let mut thetas = Vec::with_capacity(count * k);
+        for (noise, number) in noise.chunks_exact(k).zip(chosen) {
+            let mut theta: Vec<f64> = self.mean.iter().map(|&m| f64::from(m)).collect();
+            for (j, xi) in noise.iter().enumerate() {
+                let h = self.bandwidths[j];
+                let u = (1.0 - h * h).max(0.0).sqrt() * self.centres[number * k + j] + h * xi;
+                let along = f64::from(u * self.std_devs[j]);
+                for (theta, v) in theta.iter_mut().zip(&self.directions[j * k..(j + 1) * k]) {
+                    *theta += along * f64::from(*v);
+                }
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "codes are single precision")]
+            thetas.extend(theta.into_iter().map(|theta| theta as f32));
+        }
+        thetas
+    }
+
     /// h of every principal direction, the widest direction first.
     pub fn bandwidths(&self) -> &[f32] {
         &self.bandwidths
@@ -310,31 +332,21 @@ impl Prior for KernelPrior {
         self.mean.len()
     }
 
-    /// Kernels are taken in a drawn order, none a second time before all were taken once: each θ has
-    /// the law of the mixture, and a collection has no near copies by the chance of one kernel drawn
-    /// twice.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below n")]
     fn sample(&self, count: usize, stream: Stream) -> Result<Vec<f32>> {
-        let k = self.dim();
-        let n = self.centres.len() / k;
-        let mut noise = vec![0.0; count * k];
-        stream.child(0).fill_normal(0, 0, &mut noise);
+        let n = self.centres.len() / self.dim();
+        let mut uniforms = vec![0.0; count];
+        stream.child(1).fill_uniform(0, 0, &mut uniforms);
+        let chosen = uniforms.into_iter().map(|u| ((f64::from(u) * n as f64) as usize).min(n - 1));
+        Ok(self.draw(count, chosen, stream))
+    }
+
+    /// Kernels are taken in a drawn order, none a second time before all were taken once: a collection
+    /// has no near copies by the chance of one kernel drawn twice.
+    fn sample_in_turn(&self, count: usize, stream: Stream) -> Result<Vec<f32>> {
+        let n = self.centres.len() / self.dim();
         let rounds = (0..count.div_ceil(n) as u64).map(|round| stream.child(1 + round));
-        let order = rounds.flat_map(|round| round.permutation(n));
-        let mut thetas = Vec::with_capacity(count * k);
-        for (noise, number) in noise.chunks_exact(k).zip(order) {
-            let mut theta: Vec<f64> = self.mean.iter().map(|&m| f64::from(m)).collect();
-            for (j, xi) in noise.iter().enumerate() {
-                let h = self.bandwidths[j];
-                let u = (1.0 - h * h).max(0.0).sqrt() * self.centres[number * k + j] + h * xi;
-                let along = f64::from(u * self.std_devs[j]);
-                for (theta, v) in theta.iter_mut().zip(&self.directions[j * k..(j + 1) * k]) {
-                    *theta += along * f64::from(*v);
-                }
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "codes are single precision")]
-            thetas.extend(theta.into_iter().map(|theta| theta as f32));
-        }
-        Ok(thetas)
+        Ok(self.draw(count, rounds.flat_map(|round| round.permutation(n)), stream))
     }
 
     fn log_density(&self, thetas: &[f32]) -> Result<Vec<f64>> {

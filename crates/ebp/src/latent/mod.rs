@@ -50,6 +50,16 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     /// [`Error::NonFinite`] if a draw overflows.
     fn sample(&self, count: usize, stream: Stream) -> Result<Vec<f32>>;
 
+    /// Draws that are spread more evenly than independent ones, where a law has them: each has the law,
+    /// together they are not independent, and results must say that they are such.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample).
+    fn sample_in_turn(&self, count: usize, stream: Stream) -> Result<Vec<f32>> {
+        self.sample(count, stream)
+    }
+
     /// log p(θ) of every row of `thetas` `[n, k]`.
     ///
     /// # Errors

@@ -73,6 +73,8 @@ pub(super) struct Rows {
     mmd_cd: Interval,
     cov_cd: Interval,
     nna_cd: Interval,
+    nna_cd_samples: Interval,
+    nna_cd_references: Interval,
     #[serde(flatten)]
     emd: Option<EmdRows>,
 }
@@ -82,6 +84,8 @@ struct EmdRows {
     mmd_emd: Interval,
     cov_emd: Interval,
     nna_emd: Interval,
+    nna_emd_samples: Interval,
+    nna_emd_references: Interval,
     emd_method: &'static str,
     emd_convention: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,10 +110,14 @@ impl Rows {
             mmd_cd: metrics.chamfer.matching_distance.into(),
             cov_cd: metrics.chamfer.coverage.into(),
             nna_cd: metrics.chamfer.one_nn_accuracy.into(),
+            nna_cd_samples: metrics.chamfer.sample_accuracy.into(),
+            nna_cd_references: metrics.chamfer.reference_accuracy.into(),
             emd: metrics.emd.map(|emd| EmdRows {
                 mmd_emd: emd.metrics.matching_distance.into(),
                 cov_emd: emd.metrics.coverage.into(),
                 nna_emd: emd.metrics.one_nn_accuracy.into(),
+                nna_emd_samples: emd.metrics.sample_accuracy.into(),
+                nna_emd_references: emd.metrics.reference_accuracy.into(),
                 emd_method: emd.method.name(),
                 emd_convention: emd.method.convention(),
                 emd_regularisation: match emd.method {
@@ -182,6 +190,15 @@ impl Report {
                 "  95 % interval",
                 &columns.map(|column| column.map_or_else(dash, interval)),
             ));
+            let of = |samples: Interval, references: Interval| {
+                format!("{} / {}", number(1e2 * samples.value), number(1e2 * references.value))
+            };
+            let mut kinds = NAMES.map(|_| String::new());
+            kinds[5] = of(rows.nna_cd_samples, rows.nna_cd_references);
+            if let Some(emd) = &rows.emd {
+                kinds[6] = of(emd.nna_emd_samples, emd.nna_emd_references);
+            }
+            lines.push(line("  samples / real", &kinds));
         }
         if let Some(class) = paper {
             lines.push(String::new());

@@ -57,9 +57,9 @@ impl CloudArguments {
 }
 
 const GENERATION_HELP: &str = "\
-One row per law of θ, and the training sets in the place of samples, `oracle`, which is the best
-that a model can hope for. With several splits the model is trained for each, and a row is the mean
-with the standard deviation over splits. Chamfer distances are means of squares in the units of the
+One row per law of θ, all with independent draws, one with kernels taken in turn, and the training
+sets in the place of samples: a yardstick, which samples may beat. With several splits the model is
+trained for each, and a row is the mean with half of its 95 % interval over splits. Chamfer distances are means of squares in the units of the
 data; for the divergence clouds are scaled into its ball of radius ½.
 
 Examples:

@@ -27,7 +27,7 @@ const LOOKED_AT: usize = 2048;
 /// Places that compare Z of draws with Z at the mode.
 const COMPARING: usize = 2048;
 /// Looks at ℓ and its gradient on the way up, at most.
-const MOST_LOOKS: usize = 8;
+const MOST_LOOKS: usize = 16;
 /// A step that promises fewer nats is not taken.
 const WORTH_A_STEP: f64 = 1.0;
 /// Steps of differences of log p, in standard deviations of q.
@@ -68,6 +68,8 @@ pub(super) struct Laplace {
     pub(super) excess: f64,
     /// tr(Λ⁻¹ n F): how many numbers of θ the points decide.
     decided: f64,
+    /// Whether the climb came near the top; if not, nothing here can be believed.
+    pub(super) is_near: bool,
     /// Values of the network that were looked at, a gradient counted as two more.
     pub(super) num_evaluations: usize,
 }
@@ -172,6 +174,9 @@ impl EnergyBasedProcess {
             (0..k).map(|j| point_slope[j] - n * mean_slope[j] + prior_slope[j]).collect();
         let step = solve(&precision, &gradient);
         let gain: f64 = step.iter().zip(&gradient).map(|(s, g)| 0.5 * s * g).sum();
+        // Farther than p(θ | set) is wide the square says nothing: the top was not reached.
+        let is_near = gain <= 0.5 * k as f64;
+        let (step, gain) = if is_near { (step, gain) } else { (vec![0.0; k], 0.0) };
         let base: f64 = question.set.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
         let log_prior = question.law.log_density(&anchor)?[0];
         let log_likelihood =
@@ -195,6 +200,7 @@ impl EnergyBasedProcess {
             log_likelihood,
             excess,
             decided,
+            is_near,
             num_evaluations,
         })
     }

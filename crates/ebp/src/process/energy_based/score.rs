@@ -189,7 +189,7 @@ impl EnergyBasedProcess {
             num_draws: walk.num_draws,
             effective_draws: walk.effective_draws,
             pareto_k: walk.pareto_k,
-            holds: walk.holds && walk.of_draws <= n * TARGET_ERROR,
+            holds: laplace.is_near && walk.holds && walk.of_draws <= n * TARGET_ERROR,
             num_evaluations: laplace.num_evaluations + walk.num_draws * per_draw,
         })
     }

@@ -26,6 +26,8 @@ use crate::rng::Stream;
 
 /// Draws that still count at the end of a stage, as a share.
 const COUNTED: f64 = 0.5;
+/// So few have no shape at all.
+const FEWEST_DRAWS: usize = 20;
 /// Moves between stages.
 const NUM_MOVES: usize = 2;
 /// s at first; it follows the share of moves that are accepted.
@@ -115,9 +117,9 @@ impl EnergyBasedProcess {
         let mut uniforms = vec![0.0; count];
         stream.child(1).fill_uniform(0, 0, &mut uniforms);
         let mut accepted = 0;
-        for draw in 0..count {
+        for (draw, uniform) in uniforms.into_iter().enumerate() {
             let gain = beta * (moved.weights[draw] - draws.weights[draw]);
-            if f64::from(uniforms[draw]).ln() < gain {
+            if f64::from(uniform).ln() < gain {
                 let row = draw * k..(draw + 1) * k;
                 draws.noise[row.clone()].copy_from_slice(&moved.noise[row]);
                 draws.weights[draw] = moved.weights[draw];
@@ -163,8 +165,12 @@ impl Walk {
         self.value.value += stage.value;
         self.value.std_error = self.value.std_error.hypot(stage.std_error);
         self.of_draws = self.value.std_error;
-        self.effective_draws = self.effective_draws.min(effective(terms));
-        self.holds &= pareto_k.is_some_and(|k| k < HOLDS);
+        let counted = effective(terms);
+        self.effective_draws = self.effective_draws.min(counted);
+        // Copies that resampling made and no move parted can leave too few weights above the others for
+        // a shape: then half of the draws must count, and be enough for a shape without copies.
+        let is_even = terms.len() > FEWEST_DRAWS && counted >= 0.99 * COUNTED * terms.len() as f64;
+        self.holds &= pareto_k.map_or(is_even, |k| k < HOLDS);
         self.pareto_k = match (self.pareto_k, pareto_k) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
