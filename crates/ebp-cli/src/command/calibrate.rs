@@ -86,6 +86,16 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
     }
     let report = arguments.common.install(|| {
         let mut model = Model::load_on(&arguments.model, &device::open()?)?;
+        let has_energy = model.name().starts_with("ebp") && model.settings().kind() == "curves";
+        if arguments.keep && !has_energy {
+            return Err(Failure::Usage(miette!(
+                help = "leave `--keep` out",
+                "`--keep`: only energy-based models of curves and tables keep a temperature, found `{}` \
+                 of {}",
+                model.name(),
+                model.settings().kind()
+            )));
+        }
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&arguments.model));
         let experiment = CalibrationExperiment {
             data: arguments.data.clone(),
@@ -98,14 +108,9 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
         };
         let findings = experiment.run(&model)?;
         findings.save_pictures()?;
-        if arguments.keep {
-            let Some(fit) = &findings.report.recalibration else {
-                return Err(Failure::Usage(miette!(
-                    help = "leave `--keep` out",
-                    "`--keep`: a model `{}` has no energy whose temperature could be kept",
-                    model.name()
-                )));
-            };
+        if arguments.keep
+            && let Some(fit) = &findings.report.recalibration
+        {
             model.keep(fit)?;
         }
         Ok(findings.report)

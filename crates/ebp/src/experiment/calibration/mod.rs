@@ -26,7 +26,7 @@ use crate::process::{Process, Task};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
-/// Temperatures that are compared: 2^(−1) to 2^1 in steps of 2^(1/20), then a parabola through the best.
+/// Temperatures that are compared: ¼ to 4 in steps of 2^(1/20), then a parabola through the best.
 const STEPS_PER_DOUBLING: i32 = 20;
 /// The largest share of mass that a grid may miss before the report says so.
 pub(super) const LACK: f64 = 0.01;
@@ -218,7 +218,7 @@ fn fit_temperature(nats: &dyn Fn(f64) -> f64, count: usize, step: u64) -> Recali
 
 fn candidates() -> Vec<f64> {
     let exponent = |k: i32| f64::from(k) / f64::from(STEPS_PER_DOUBLING);
-    (-STEPS_PER_DOUBLING..=STEPS_PER_DOUBLING).map(|k| exponent(k).exp2()).collect()
+    (-2 * STEPS_PER_DOUBLING..=2 * STEPS_PER_DOUBLING).map(|k| exponent(k).exp2()).collect()
 }
 
 /// The lowest of `nats`, by a parabola in log T where it lies inside.
@@ -258,7 +258,7 @@ mod tests {
             assert!((fit.nats_after - 1.0 - truth.ln()).abs() < 1e-5);
         }
         // Beyond the candidates the last of them is taken.
-        let fit = fit_temperature(&|t| 5.0 / t + t.ln(), 100, 3);
-        assert!((fit.temperature - 2.0).abs() < 1e-12);
+        let fit = fit_temperature(&|t| 9.0 / t + t.ln(), 100, 3);
+        assert!((fit.temperature - 4.0).abs() < 1e-12);
     }
 }

@@ -34,8 +34,8 @@ type Sequence = Vec<Task>;
 
 impl Questions {
     fn new(
-        choose: Vec<Sequence>,
-        report: Vec<Sequence>,
+        choose: &[Sequence],
+        report: &[Sequence],
         source: String,
         family: Option<CurveFamily>,
     ) -> Result<Self> {
@@ -110,7 +110,12 @@ impl Questions {
                 };
                 let (choose, report) =
                     (sequences("calibration to choose")?, sequences("calibration to report")?);
-                Self::new(choose, report, format!("fresh sets of {}", family.name()), Some(*family))
+                Self::new(
+                    &choose,
+                    &report,
+                    format!("fresh sets of {}", family.name()),
+                    Some(*family),
+                )
             }
         }
     }
@@ -142,7 +147,7 @@ impl Questions {
             }
         }
         let [choose, report] = splits;
-        Self::new(choose, report, source, None)
+        Self::new(&choose, &report, source, None)
     }
 
     /// Pixels of validation and of test pictures, given as many others as in training.
@@ -180,6 +185,6 @@ impl Questions {
         };
         let choose = sequences(&data.validation, "calibration to choose")?;
         let report = sequences(&data.test, "calibration to report")?;
-        Self::new(choose, report, format!("test pictures of {}", model.settings().source()), None)
+        Self::new(&choose, &report, format!("test pictures of {}", model.settings().source()), None)
     }
 }
