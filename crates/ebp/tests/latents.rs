@@ -210,7 +210,7 @@ fn every_preset_trains_and_answers() {
     assert!(model.sample(&SampleOptions::default()).is_err());
     for preset in ["bruno", "statistician"] {
         let model = trained(preset, &quick);
-        let options = SampleOptions { count: 3, num_points: 5, ..SampleOptions::default() };
+        let options = SampleOptions { count: 3, num_points: Some(5), ..SampleOptions::default() };
         let sets = model.sample(&options).unwrap();
         assert_eq!((sets.sets.len(), sets.sets[0].len()), (3, 5 * sets.dim));
         assert!(model.latents().unwrap().embed(&[0.0]).is_err());

@@ -160,11 +160,11 @@ impl LevelsEnergy {
         let (mut of_channels, mut known, mut rows) = (Vec::new(), Vec::new(), Vec::new());
         for channel in 0..channels {
             let own: Vec<u32> = symbols.iter().skip(channel).step_by(channels).copied().collect();
-            if !self.are_all_at_once {
+            if self.are_all_at_once {
+                of_channels.push(device.bring(own)?);
+            } else {
                 rows.push(device.bring(Choice::new(self.alphabet.levels, own.clone())?)?);
                 of_channels.push(Arc::new(own));
-            } else {
-                of_channels.push(device.bring(own)?);
             }
             let told = symbols.chunks_exact(channels).map(|row| &row[..channel]);
             known.push(device.upload(self.known(told))?);

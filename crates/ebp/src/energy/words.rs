@@ -300,7 +300,9 @@ mod tests {
             parameters.extend(words.urn.map(|urn| ("urn", urn.change)));
             let counted = |sets: &[&[f32]]| {
                 let mut batch = SetBatch::new(0, 1);
-                sets.iter().for_each(|set| batch.push(&[], set).unwrap());
+                for set in sets {
+                    batch.push(&[], set).unwrap();
+                }
                 WordCounts::new(&batch, num_words).unwrap()
             };
             let own = counted(&[&[1.0, 4.0, 1.0, 1.0], &[0.0, 2.0]]);

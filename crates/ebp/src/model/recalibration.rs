@@ -75,12 +75,11 @@ impl Model {
             let help = format!("remove {FILE}, or fit it again with `ebp calibrate --keep`");
             return Err(Error::refused(message).with_help(help));
         }
-        match &mut self.kind {
-            Kind::Curves(model) => model.set_temperature(found.temperature)?,
-            _ => {
-                let message = "only models of curves and tables keep a temperature";
-                return Err(Error::refused(message));
-            }
+        if let Kind::Curves(model) = &mut self.kind {
+            model.set_temperature(found.temperature)?;
+        } else {
+            let message = "only models of curves and tables keep a temperature";
+            return Err(Error::refused(message));
         }
         self.recalibration = Some(found);
         Ok(())

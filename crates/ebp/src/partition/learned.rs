@@ -174,7 +174,7 @@ impl LearnedSampler {
         let mut draws = self.at(&mut own, followed, &targets, stream)?;
         if let Some(near) = self.near {
             let law = (&self.sampler, followed.theta);
-            draws = near.beside(&mut own, law, &targets, draws, stream.child(2))?;
+            draws = near.beside(&mut own, law, &targets, &draws, stream.child(2))?;
         }
         let mut copy = |var: Var| tape.constant(own.array(var).clone(), own.shape(var));
         let (values, log_density) = (copy(draws.values)?, copy(draws.log_density)?);

@@ -59,7 +59,7 @@ impl Near {
         tape: &mut Tape,
         (sampler, theta): (&Sampler, Var),
         targets: &Targets,
-        draws: Draws,
+        draws: &Draws,
         stream: Stream,
     ) -> Result<Draws> {
         let places: Places = targets.places()?;
@@ -151,7 +151,7 @@ mod tests {
         let draws = sampler.draw(&mut tape, followed, &places, count, stream.child(0)).unwrap();
         let near = Near { share: 0.3, domain: (-1.0, 1.0) };
         let law = (&sampler, theta);
-        let draws = near.beside(&mut tape, law, &targets, draws, stream.child(1)).unwrap();
+        let draws = near.beside(&mut tape, law, &targets, &draws, stream.child(1)).unwrap();
         let shares = tape.download(draws.log_shares.unwrap()).unwrap();
         let densities = tape.download(draws.log_density).unwrap();
         let places = tape.download(draws.values).unwrap();

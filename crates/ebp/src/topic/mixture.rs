@@ -81,7 +81,10 @@ impl TopicMixture {
         if alpha.is_empty() || alpha.iter().any(|a| !(a.is_finite() && *a > 0.0)) {
             return Err(Error::invalid("alpha", "above 0", format!("{alpha:?}")));
         }
-        if means.is_empty() || means.len() % alpha.len() != 0 || weights.len() != means.len() {
+        if means.is_empty()
+            || !means.len().is_multiple_of(alpha.len())
+            || weights.len() != means.len()
+        {
             let expected = format!("the words of {} topics", alpha.len());
             return Err(Error::invalid("topics", expected, means.len()));
         }
@@ -119,7 +122,9 @@ impl TopicMixture {
             FoldIn::Likelihood => self.likeliest(document),
         };
         let sum: f64 = shares.iter().sum();
-        shares.iter_mut().for_each(|share| *share /= sum);
+        for share in &mut shares {
+            *share /= sum;
+        }
         shares
     }
 
@@ -213,7 +218,9 @@ fn responsibilities(shares: &mut [f64], means: &[f64]) {
     shares.iter_mut().zip(means).for_each(|(r, mean)| *r *= mean);
     let sum: f64 = shares.iter().sum();
     if sum > 0.0 {
-        shares.iter_mut().for_each(|r| *r /= sum);
+        for r in &mut *shares {
+            *r /= sum;
+        }
     }
 }
 

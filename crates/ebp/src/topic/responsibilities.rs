@@ -19,7 +19,9 @@ impl ByWord {
     pub(super) fn new(corpus: &Corpus) -> Self {
         let mut starts = vec![0; corpus.num_words() + 1];
         for document in corpus.documents() {
-            document.words.iter().for_each(|&word| starts[word as usize + 1] += 1);
+            for &word in document.words {
+                starts[word as usize + 1] += 1;
+            }
         }
         for word in 0..corpus.num_words() {
             starts[word + 1] += starts[word];
@@ -107,7 +109,9 @@ pub(super) fn column_sums(rows: &[f64], k: usize) -> Vec<f64> {
 
 /// Counts by word with as much added to each, as laws over words, `[V, K]`.
 pub(super) fn normalised(mut counts: Vec<f64>, k: usize, added: f64) -> Vec<f64> {
-    counts.iter_mut().for_each(|count| *count += added);
+    for count in &mut counts {
+        *count += added;
+    }
     let sums = column_sums(&counts, k);
     for row in counts.chunks_exact_mut(k) {
         row.iter_mut().zip(&sums).for_each(|(count, sum)| *count /= sum);

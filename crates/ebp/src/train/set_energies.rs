@@ -150,7 +150,7 @@ impl Trainable for SetTraining {
     fn step(&mut self, step: &Step) -> Result<Record> {
         let (sets, size) = self.ahead.take_or(step, || Ok(self.sets.draw(step)))?;
         let inner = Step { stream: step.stream.child(1), ..*step };
-        self.model.learn(sets, size, &inner)
+        self.model.learn(&sets, size, &inner)
     }
 
     fn foresee(&mut self, next: &Step) {

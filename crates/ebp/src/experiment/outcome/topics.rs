@@ -214,7 +214,9 @@ fn draw(
             values[class * k..][..k].iter_mut().zip(shares).for_each(|(sum, s)| *sum += s);
         }
         for (row, count) in values.chunks_exact_mut(k).zip(&counts) {
-            row.iter_mut().for_each(|sum| *sum /= count.max(1.0));
+            for sum in &mut *row {
+                *sum /= count.max(1.0);
+            }
         }
         let panel = Panel {
             title: format!("{classes} classes, {k} topics"),

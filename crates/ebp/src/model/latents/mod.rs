@@ -70,7 +70,7 @@ pub struct LatentModel {
 #[derive(Debug)]
 enum Inner {
     Map(Map, ColumnScale),
-    Sets(SetProcess, SetScale),
+    Sets(Box<SetProcess>, SetScale),
 }
 
 /// Trains the process that the settings describe.
@@ -157,7 +157,7 @@ impl LatentModel {
             let mut process = SetProcess::new(settings, dim, device.tape())?;
             process.restore(&state)?;
             process.use_average(true);
-            Inner::Sets(process, scale)
+            Inner::Sets(Box::new(process), scale)
         };
         Ok(Self { settings: settings.clone(), inner })
     }

@@ -62,14 +62,11 @@ impl TopicData {
             return Ok(found);
         }
         let (read, path) = read_documents(Path::new(&data.source))?;
-        let vocabulary = match vocabulary_of(&path, &data.vocabulary)? {
-            Some(words) => words,
-            None => {
-                let largest = read.documents.iter().flatten().map(|(word, _)| *word).max();
-                (0..=largest.unwrap_or(0))
-                    .map(|word| format!("word {}", u64::from(word) + 1))
-                    .collect()
-            }
+        let vocabulary = if let Some(words) = vocabulary_of(&path, &data.vocabulary)? {
+            words
+        } else {
+            let largest = read.documents.iter().flatten().map(|(word, _)| *word).max();
+            (0..=largest.unwrap_or(0)).map(|word| format!("word {}", u64::from(word) + 1)).collect()
         };
         Self::split(read, vocabulary, data)
     }

@@ -265,9 +265,9 @@ mod tests {
                 ExchangeableLaw::from_real(p[0], p[1], p[2], has_degrees.then_some(p[3]))
             };
             let mut by_value = [0.0; VALUES.len()];
-            let (value, of_law) = law(&at)
-                .log_density_and_slopes(VALUES.iter().copied(), &mut |i, slope| {
-                    by_value[i] = slope
+            let (value, of_law) =
+                law(&at).log_density_and_slopes(VALUES.iter().copied(), &mut |i, slope| {
+                    by_value[i] = slope;
                 });
             assert!((value - law(&at).log_density(VALUES.iter().copied())).abs() < 1e-13);
             let found =

@@ -129,7 +129,9 @@ impl Predictive for BagPredictive<'_> {
 fn add_context(law: &mut [f32], size: f64, (context, set): (&WordCounts, usize)) {
     let below = 1.0 / (context.size(set) as f64 + size);
     let share = (size * below) as f32;
-    law.iter_mut().for_each(|m| *m *= share);
+    for m in &mut *law {
+        *m *= share;
+    }
     for (word, count) in context.of_set(set) {
         law[word as usize] += (f64::from(count) * below) as f32;
     }
@@ -189,7 +191,9 @@ impl EnergyBasedProcess {
                     law
                 })
                 .collect();
-            found.into_iter().for_each(|law| laws.extend(law));
+            for law in found {
+                laws.extend(law);
+            }
         }
         Ok(laws)
     }
@@ -364,12 +368,11 @@ impl EnergyBasedProcess {
     }
 
     fn words(&self) -> Result<&WordsEnergy> {
-        match &self.parts.energy {
-            Energy::Words(words) => Ok(words),
-            _ => {
-                let found = self.config.energy.name();
-                Err(Error::invalid("energy", "`words` or `topics`, of a vocabulary", found))
-            }
+        if let Energy::Words(words) = &self.parts.energy {
+            Ok(words)
+        } else {
+            let found = self.config.energy.name();
+            Err(Error::invalid("energy", "`words` or `topics`, of a vocabulary", found))
         }
     }
 }

@@ -38,7 +38,9 @@ pub fn principal_components(
     for d in 0..value_dim {
         let column = rows.column_mut(d);
         let mean = column.iter().sum::<f64>() / num_rows as f64;
-        column.iter_mut().for_each(|x| *x -= mean);
+        for x in &mut *column {
+            *x -= mean;
+        }
     }
     let total: f64 = rows.entries().iter().map(|x| x * x).sum();
     let rank = |found: usize| {

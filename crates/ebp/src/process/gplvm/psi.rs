@@ -112,8 +112,8 @@ impl<'a> Locations<'a> {
                 let rows = means.chunks_exact(dim).zip(variances.chunks_exact(dim));
                 for (column, row) in columns.chunks_exact_mut(m).zip(rows) {
                     let [of_first, of_second] = self.scales(row.1);
-                    for b in 0..m {
-                        column[b] = of_first * self.first_exponent(row, b).exp();
+                    for (b, value) in column.iter_mut().enumerate() {
+                        *value = of_first * self.first_exponent(row, b).exp();
                         for (a, sum) in second.column_mut(b).iter_mut().enumerate().skip(b) {
                             *sum += of_second * self.second_exponent(row, [a, b]).exp();
                         }
@@ -175,10 +175,10 @@ impl<'a> Locations<'a> {
         (by_first, by_second): (&[f64], &Matrix),
         row: (&[f64], &[f64]),
     ) {
-        let (dim, m) = (self.dim(), self.num_inducing());
+        let dim = self.dim();
         let [of_first, of_second] = self.scales(row.1);
-        for a in 0..m {
-            let weight = by_first[a] * of_first * self.first_exponent(row, a).exp();
+        for (a, slope) in by_first.iter().enumerate() {
+            let weight = slope * of_first * self.first_exponent(row, a).exp();
             slopes.log_signal_variance += weight;
             for q in 0..dim {
                 let (s, square) = (row.1[q], self.length_scales[q].powi(2));

@@ -58,14 +58,13 @@ impl SetEnergyProcess {
         let halves = tape.parameter(&self.log_step_sizes)?;
         let halves = tape.affine(halves, 1.0, 0.5_f64.ln())?;
         let halves = tape.exp(halves)?;
-        let log_noises = match &self.log_noises {
-            Some(log_noises) => tape.parameter(log_noises)?,
-            None => {
-                let steps = self.config.num_dynamics_steps;
-                #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-                let noise = (0.5 * self.config.step_size.ln()) as f32;
-                tape.upload(vec![noise; steps], (1, steps))?
-            }
+        let log_noises = if let Some(log_noises) = &self.log_noises {
+            tape.parameter(log_noises)?
+        } else {
+            let steps = self.config.num_dynamics_steps;
+            #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+            let noise = (0.5 * self.config.step_size.ln()) as f32;
+            tape.upload(vec![noise; steps], (1, steps))?
         };
         let noises = tape.exp(log_noises)?;
         let precisions = tape.affine(log_noises, -2.0, 0.0)?;
@@ -135,7 +134,7 @@ mod tests {
     use crate::tape::Device;
     use crate::tensor::Tensor;
 
-    fn process(config: SetEnergyConfig) -> SetEnergyProcess {
+    fn process(config: &SetEnergyConfig) -> SetEnergyProcess {
         let config = SetEnergyConfig {
             element_dim: 1,
             summary_widths: vec![8, 4],
@@ -146,7 +145,7 @@ mod tests {
             num_components: 2,
             // Narrower than the guesses, so that weights have a variance.
             base_std_dev: 0.4,
-            ..config
+            ..config.clone()
         };
         SetEnergyProcess::new(config, 3, &Device::default()).unwrap()
     }
@@ -171,7 +170,7 @@ mod tests {
             (GeneratorKind::Mixture, ReverseKernel::RandomWalk),
             (GeneratorKind::Hierarchical, ReverseKernel::Langevin),
         ] {
-            let process = process(SetEnergyConfig {
+            let process = process(&SetEnergyConfig {
                 generator,
                 reverse_kernel,
                 num_dynamics_steps: 2,
@@ -198,7 +197,7 @@ mod tests {
     /// The gradient of E[L − u] with respect to the first step size passes through ∇u at the next place.
     #[test]
     fn gradients_through_steps_have_their_hessian_terms() {
-        let mut process = process(SetEnergyConfig {
+        let mut process = process(&SetEnergyConfig {
             num_draws: 256,
             num_dynamics_steps: 3,
             step_size: 0.2,

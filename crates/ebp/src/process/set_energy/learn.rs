@@ -56,7 +56,7 @@ impl SetEnergyProcess {
     ///
     /// [`Error::InvalidValue`] unless the sets are whole, [`Error::NonFinite`] and
     /// [`Error::NonFiniteGradient`] if the step diverged.
-    pub fn learn(&mut self, sets: Vec<f32>, set_size: usize, step: &Step) -> Result<Record> {
+    pub fn learn(&mut self, sets: &[f32], set_size: usize, step: &Step) -> Result<Record> {
         self.use_parameters();
         let dim = self.config.element_dim;
         let rows = set_size * dim;
@@ -65,12 +65,12 @@ impl SetEnergyProcess {
             return Err(Error::invalid("sets", expected, format!("{} numbers", sets.len())));
         }
         let layout = Layout::uniform(sets.len() / rows, set_size)?;
-        let real = self.parameters.device().upload(sets.clone())?;
+        let real = self.parameters.device().upload(sets.to_vec())?;
         let guess_loss = match self.config.guess_target {
             GuessTarget::Energy => self.follow_energy(set_size, step)?,
             GuessTarget::Data => self.fit_data(&layout, &real, step)?,
         };
-        let mut record = self.train_energy(&layout, (real, &sets), step)?;
+        let mut record = self.train_energy(&layout, (real, sets), step)?;
         let guess_loss = self.parameters.device().download(&guess_loss)?;
         record.insert(0, ("sampler_loss", f64::from(guess_loss[0])));
         Ok(record)

@@ -67,7 +67,9 @@ impl SizeLaw {
         if total <= 0.0 {
             return Err(Error::invalid("set sizes", "at least one with a share", "none"));
         }
-        cumulative.iter_mut().for_each(|(_, share)| *share /= total);
+        for (_, share) in &mut cumulative {
+            *share /= total;
+        }
         Ok(Self { cumulative })
     }
 

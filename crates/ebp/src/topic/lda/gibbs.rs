@@ -20,7 +20,6 @@
 )]
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -78,7 +77,7 @@ impl GibbsLda {
     ///
     /// [`Error::InvalidValue`] if a setting is outside its range, or a word or a document is too frequent
     /// or too long for counts in f32.
-    pub fn new(corpus: Arc<Corpus>, config: &LdaConfig, seed: u64) -> Result<Self> {
+    pub fn new(corpus: &Corpus, config: &LdaConfig, seed: u64) -> Result<Self> {
         config.check()?;
         let (k, v) = (config.num_topics, corpus.num_words());
         let mut totals = vec![0_u64; v];
@@ -287,7 +286,9 @@ impl Part {
         stream.fill_uniform(0, start, &mut uniforms);
         // n_dk + α_k, and that over n_k + V η.
         let mut own = self.alpha.clone();
-        topics.iter().for_each(|&topic| own[topic as usize] += 1.0);
+        for &topic in &*topics {
+            own[topic as usize] += 1.0;
+        }
         let inverse = |sum: f64| (1.0 / (sum + self.eta_sum)) as f32;
         let mut shares: Vec<f32> =
             own.iter().zip(&self.sums).map(|(own, sum)| own * inverse(*sum)).collect();
@@ -357,7 +358,7 @@ const NAMES: [&str; 7] =
 impl TopicLearner for GibbsLda {
     fn step(&mut self, step: &Step) -> Result<Record> {
         let nats = self.sweep(step.stream);
-        if step.number >= FIT_FROM && step.number % FIT_EVERY == 0 {
+        if step.number >= FIT_FROM && step.number.is_multiple_of(FIT_EVERY) {
             self.fit_priors();
         }
         if step.progress() >= self.config.burn_in {

@@ -132,7 +132,7 @@ pub fn learner(
     seed: u64,
 ) -> Result<Box<dyn TopicLearner>> {
     Ok(match config.inference {
-        LdaInference::Gibbs => Box::new(GibbsLda::new(corpus, config, seed)?),
+        LdaInference::Gibbs => Box::new(GibbsLda::new(&corpus, config, seed)?),
         _ => Box::new(VariationalLda::new(corpus, config, seed)?),
     })
 }

@@ -123,25 +123,21 @@ impl VariationalLda {
 
 impl TopicLearner for VariationalLda {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let mut record = match self.config.inference {
-            LdaInference::Online => {
-                let (record, gamma) = self.mini_batch(step)?;
-                if step.number >= FIT_FROM {
-                    let rate =
-                        (self.config.offset + 1.0 + step.number as f64).powf(-self.config.decay);
-                    self.fit_priors(&gamma, rate);
-                }
-                record
+        let mut record = if self.config.inference == LdaInference::Online {
+            let (record, gamma) = self.mini_batch(step)?;
+            if step.number >= FIT_FROM {
+                let rate = (self.config.offset + 1.0 + step.number as f64).powf(-self.config.decay);
+                self.fit_priors(&gamma, rate);
             }
-            _ => {
-                let record = self.sweep();
-                if step.number >= FIT_FROM {
-                    let gamma = std::mem::take(&mut self.gamma);
-                    self.fit_priors(&gamma, 1.0);
-                    self.gamma = gamma;
-                }
-                record
+            record
+        } else {
+            let record = self.sweep();
+            if step.number >= FIT_FROM {
+                let gamma = std::mem::take(&mut self.gamma);
+                self.fit_priors(&gamma, 1.0);
+                self.gamma = gamma;
             }
+            record
         };
         record.push(("alpha_sum", self.alpha.iter().sum()));
         record.push(("eta", self.eta));

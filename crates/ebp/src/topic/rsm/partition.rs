@@ -29,7 +29,9 @@ impl Parameters {
             *x = (*x - largest).exp();
             sum += *x;
         }
-        out.iter_mut().for_each(|x| *x /= sum);
+        for x in &mut *out {
+            *x /= sum;
+        }
         largest + sum.ln()
     }
 
