@@ -156,7 +156,9 @@ fn items(path: &Path, like: &[String]) -> Result<Items, Failure> {
     }
     let mut features = vec![Vec::new(); data.vocabulary.len()];
     for (number, row) in (0_u32..).zip(&rows) {
-        row.iter().for_each(|&word| features[word as usize].push(number));
+        for &word in row {
+            features[word as usize].push(number);
+        }
     }
     Ok(Items { kind: "words", names: data.vocabulary, num_features: rows.len(), features })
 }

@@ -177,17 +177,16 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         lines.push(line);
     }
     let not_held = report.sets.iter().filter(|row| !row.holds).count();
-    let mut end =
-        format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
-    if report.draws == 0 {
-        end.push_str("Laplace's approximation: nothing says how far it is off\n");
-    } else if not_held > 0 {
-        let all = report.sets.len();
-        end.push_str(&format!(
-            "{not_held} of {all} errors cannot be believed: more `--draws` or `--most-draws` may help\n"
-        ));
-    }
-    output::print(&format!("{}{end}", table(&lines)))
+    let trust = match (report.draws, not_held) {
+        (0, _) => "Laplace's approximation: nothing says how far it is off\n".to_owned(),
+        (_, 0) => String::new(),
+        (_, some) => format!(
+            "{some} of {} errors cannot be believed: more `--draws` or `--most-draws` may help\n",
+            report.sets.len()
+        ),
+    };
+    let law = format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
+    output::print(&format!("{}{law}{trust}", table(&lines)))
 }
 
 fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
