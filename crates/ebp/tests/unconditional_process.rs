@@ -7,6 +7,7 @@ use ebp::metric::distance::{ArrangedCloud, ChamferConvention, NearestNeighbours}
 use ebp::nn::{Record, Step};
 use ebp::process::{
     DenoiseSettings, DrawSettings, EnergyBasedProcess, LatentCodes, PointMethod, PointStart,
+    ScoreSettings,
 };
 use ebp::recipe::{
     Dynamics, EnergyBasedConfig, Estimator, NegativePhase, NoiseSchedule, PerturbationConfig,
@@ -117,7 +118,8 @@ fn the_order_of_points_does_not_matter() {
         let codes = |set: &[f32]| encode(&process, &[set]);
         assert_eq!(codes(&set).mean, codes(&shuffled).mean, "n = {n}");
         let stream = Stream::new(2, "score");
-        let score = |set: &[f32]| process.score(&[set], 2, 4096, stream).unwrap().remove(0);
+        let settings = ScoreSettings { num_draws: 4, most_draws: 4, num_proposals: 4096 };
+        let score = |set: &[f32]| process.score(&[set], &settings, stream).unwrap().remove(0);
         let (a, b) = (score(&set), score(&shuffled));
         // The same numbers, added in another order: relative rounding of f64 sums of f32.
         let scale = a.log_likelihood.value.abs().max(1.0);
@@ -136,7 +138,8 @@ fn a_part_of_a_set_has_the_law_of_the_part() {
     let set = ring(3, 300);
     let code = encode(&process, &[&set]).mean;
     let stream = Stream::new(1, "z");
-    let whole = process.score(&[&set], 1, 40_000, stream).unwrap().remove(0);
+    let settings = ScoreSettings { num_draws: 1, most_draws: 1, num_proposals: 40_000 };
+    let whole = process.score(&[&set], &settings, stream).unwrap().remove(0);
     let u = process.log_potentials(&middles(60), &code).unwrap();
     let volume = (4.0_f64 / 60.0).powi(3);
     let exact = u.iter().map(|&u| f64::from(u).exp() * volume).sum::<f64>().ln();
