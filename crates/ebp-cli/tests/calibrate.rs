@@ -1,4 +1,5 @@
 //! `ebp calibrate` and `ebp reproduce sbc` as a user meets them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod program;
 

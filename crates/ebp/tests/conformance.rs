@@ -101,7 +101,7 @@ impl Data {
                 Self::Table => values.push(0.8 * place[0] - phase * place[1] + noise(i)),
                 // One of four words of its kind.
                 Self::Bag => {
-                    values.push((2.0 * kind as f64 + (4.0 * f64::from(u[0])).floor()) % 16.0)
+                    values.push((2.0 * kind as f64 + (4.0 * f64::from(u[0])).floor()) % 16.0);
                 }
                 _ => {
                     let (sine, cosine) = (std::f64::consts::PI * place[0]).sin_cos();

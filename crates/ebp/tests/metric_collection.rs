@@ -213,7 +213,7 @@ fn threads_change_no_byte() {
 /// reference; the two others, far away, have a reference nearest.
 #[test]
 fn accuracies_of_the_two_kinds_are_told_apart() {
-    let at = |x: f64| vec![[x, 0.0, 0.0]; 4];
+    let at = |x: f64| vec![vec![x, 0.0, 0.0]; 4];
     let samples: Vec<Points> = [0.0, 0.01, 0.02].map(at).to_vec();
     let references: Vec<Points> = [0.035, 10.0, 30.0].map(at).to_vec();
     let found = measure(&samples, &references).chamfer;

@@ -12,7 +12,7 @@ use ebp::data::{CacheWriter, CloudSource, Clouds};
 use ebp::model::{
     Data, Model, PredictOptions, PriorKind, SampleOptions, ScoreOptions, Settings, TrainOptions,
 };
-use ebp::process::DenoiseSettings;
+use ebp::process::{DenoiseSettings, ScoreSettings};
 use ebp::rng::Stream;
 use ebp::train::{Event, Existing, Observer};
 use ebp::{Error, IndexedSet, SetOffsets};
@@ -77,7 +77,8 @@ fn clouds_are_trained_in_memory_saved_and_answer_alike() {
     let clouds = two_clouds();
     let codes = loaded.encode(&clouds).unwrap();
     assert_eq!((codes.num_sets(), codes.pooled.len()), (2, 24));
-    let options = ScoreOptions { num_draws: 4, num_proposals: 300, ..ScoreOptions::default() };
+    let settings = ScoreSettings { num_draws: 4, most_draws: 4, num_proposals: 300 };
+    let options = ScoreOptions { settings, ..ScoreOptions::default() };
     let scores = loaded.score(&clouds, &options).unwrap();
     assert_eq!((scores.len(), scores[1].energies.len()), (2, 8));
     let standard = ScoreOptions { prior: PriorKind::Standard, ..options };

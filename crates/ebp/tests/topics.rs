@@ -1,4 +1,5 @@
 //! Topic models: against scikit-learn and BayesSets, against enumeration, and what all of them have in common.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::tensor::{Tensor, TensorValues, Tensors};
 use crate::{Error, Result};
 
 /// A topic model that learns: a step is a sweep over its documents, or a mini-batch of them.
-pub trait TopicLearner: Debug {
+pub trait TopicLearner: Debug + Send {
     /// One step, a function of the state, the step's number and its stream.
     ///
     /// # Errors
