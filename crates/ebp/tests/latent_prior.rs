@@ -220,15 +220,21 @@ fn no_kernel_comes_again_before_all_came_once() {
     let codes = Codes::new(1, &means, None).unwrap();
     let (kernels, _) =
         KernelPrior::fit(&codes, &KernelConfig::default(), Stream::new(3, "prior")).unwrap();
-    let draws = kernels.sample(250, Stream::new(5, "draws")).unwrap();
+    let draws = kernels.sample_in_turn(250, Stream::new(5, "draws")).unwrap();
     for hundred in draws.chunks_exact(100) {
         for group in [-2.0_f32, -1.0, 0.0, 1.0, 2.0] {
             let count = hundred.iter().filter(|theta| (**theta - group).abs() < 0.5).count();
             assert_eq!(count, 20, "group {group}");
         }
     }
-    let fewer = kernels.sample(30, Stream::new(5, "draws")).unwrap();
+    let fewer = kernels.sample_in_turn(30, Stream::new(5, "draws")).unwrap();
     assert_eq!(fewer, draws[..30], "fewer draws are the first of more");
+    // Independent draws: a group has Binomial(5000, 1/5), a standard deviation of 28.3.
+    let draws = kernels.sample(5000, Stream::new(6, "draws")).unwrap();
+    let counts = [-2.0_f32, -1.0, 0.0, 1.0, 2.0]
+        .map(|group| draws.iter().filter(|theta| (**theta - group).abs() < 0.5).count());
+    assert!(counts.iter().all(|count| count.abs_diff(1000) < 113), "{counts:?}");
+    assert!(counts.iter().any(|count| *count != 1000), "{counts:?}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub const HOLDS: f64 = 0.7;
 /// Fewer weights in the tail say nothing about it.
 const FEWEST: usize = 5;
 
+/// Weights that differ by a smaller share are equal: the tail would be one of rounding.
+const FLAT: f64 = 1e-4;
+
 /// k̂ of weights by their logarithms: `None` if there are too few (below 21) to tell or one is not a
 /// number, −∞ if all are equal.
 ///
@@ -46,8 +49,9 @@ pub fn pareto_shape(log_weights: &[f64]) -> Option<f64> {
     // The largest weight outside of the tail; a weight of zero is as good as the least number.
     let cut = weights[count - wanted - 1].max(f64::MIN_POSITIVE);
     let tail: Vec<f64> = weights.into_iter().filter(|w| *w > cut).map(|w| w - cut).collect();
+    let is_flat = tail.last().is_none_or(|most| *most < FLAT * cut);
     match tail.len() {
-        0 => Some(f64::NEG_INFINITY),
+        _ if is_flat => Some(f64::NEG_INFINITY),
         found if found < FEWEST => None,
         _ => Some(fit(&tail)),
     }

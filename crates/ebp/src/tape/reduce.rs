@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::elementwise::{Join, Spread, join};
 use super::{Array, Device, Shape, Tape, Var, cuda, loops};
 use crate::error::check_length;
 use crate::point::cpu::vectorise::{VectorLoop, Vectoriser};
@@ -208,7 +209,7 @@ impl Tape {
         }))
     }
 
-    /// Σ over the rows of every column, `[1, columns]`; no gradient flows through it.
+    /// Σ over the rows of every column, `[1, columns]`.
     ///
     /// # Errors
     ///
@@ -216,7 +217,12 @@ impl Tape {
     pub fn column_sums(&mut self, x: Var) -> Result<Var> {
         let shape = self.shape(x);
         let value = column_sums(self.device(), self.array(x), shape)?;
-        self.constant(value, (1, shape.1))
+        Ok(self.record(&[x], value, (1, shape.1), move |reversal| {
+            let (device, g) = (reversal.device, reversal.cotangent()?);
+            let zeros = device.zeros(shape.0 * shape.1)?;
+            let rows = join(device, (&zeros, shape.1), (g, Spread::PerColumn), Join::Add)?;
+            Ok(vec![Some(rows)])
+        }))
     }
 
     /// Σ over the rows of every set, `[sets, columns]`.

@@ -118,10 +118,11 @@ impl EnergyBasedProcess {
         let mlp = &self.element_network()?;
         let domain = self.space.low..=self.space.high;
         let is_inside = |x: &[f32]| x.iter().all(|x| domain.contains(x));
+        let ordered = ordered(set, dim);
         let inside: Vec<f32> =
-            set.chunks_exact(dim).filter(|x| is_inside(x)).flatten().copied().collect();
+            ordered.chunks_exact(dim).filter(|x| is_inside(x)).flatten().copied().collect();
         let outside = (set.len() - inside.len()) / dim;
-        let around = self.around(mlp, set, mean, settings.num_proposals, stream.child(1))?;
+        let around = self.around(mlp, &ordered, mean, settings.num_proposals, stream.child(1))?;
         let log_partition = LogDensity::of_mean(&around.log_weights);
         let count = around.log_weights.len().min(BOUND_PLACES);
         let following = resample(&around, dim, count, stream.child(2));
@@ -222,6 +223,17 @@ impl EnergyBasedProcess {
         let f = self.device.backend().values(&self.element_network()?, &batch)?;
         Ok(f.par_iter().zip(points.par_chunks_exact(dim)).map(|(f, x)| f + self.base(x)).collect())
     }
+}
+
+/// The points in one order of their own: places are drawn around points by their numbers, and a set must
+/// get the same answer in any order.
+fn ordered(set: &[f32], dim: usize) -> Vec<f32> {
+    let mut points: Vec<&[f32]> = set.chunks_exact(dim).collect();
+    points.sort_by(|a, b| {
+        let mut pairs = a.iter().zip(*b).map(|(a, b)| a.total_cmp(b));
+        pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    points.concat()
 }
 
 /// log ∫ p(x | θ) p(θ) dθ, and how well it is known.
