@@ -322,7 +322,7 @@ mod tests {
             train(&mut learner, 0..120);
             let model = learner.model().unwrap();
             let completed = completion_perplexity(model.as_ref(), &corpus(), 5).unwrap();
-            let most = if learner.config.model.urn > 0.0 { 6.0 } else { 7.0 };
+            let most = if learner.process.config().urn > 0.0 { 6.0 } else { 7.0 };
             assert!(completed.value < most, "{most}: {completed:?}");
             let bound = bound_perplexity(model.as_ref(), &corpus(), 5).unwrap();
             assert!(bound.value < 8.0 && bound.estimate_error > 0.0, "{bound:?}");
