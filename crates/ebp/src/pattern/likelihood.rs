@@ -58,7 +58,7 @@ fn chain_of(patterns: &[Pattern]) -> (ChainSettings, usize) {
 /// # Errors
 ///
 /// [`Error::InvalidValue`] if data break a hard core, [`Error::Failed`] if there is no maximum; as
-/// [`simulate`](super::simulate).
+/// [`simulate`](super::simulate()).
 pub fn maximum_likelihood(
     start: &Gibbs,
     patterns: &[Pattern],
@@ -145,7 +145,7 @@ const SPARSE: f64 = 1e-3;
 ///
 /// # Errors
 ///
-/// As [`simulate`](super::simulate).
+/// As [`simulate`](super::simulate()).
 pub fn log_partition(
     model: &Gibbs,
     num_points: usize,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! That is what the energy-based process becomes when both the locations and θ are collapsed. [`Gibbs`]
-//! processes are told by their conditional intensity, fitted by [`fit`] and by
-//! [`maximum_likelihood`], and drawn by [`simulate`].
+//! processes are told by their conditional intensity, fitted by [`fit()`] and by
+//! [`maximum_likelihood`], and drawn by [`simulate()`].
 
 mod discs;
 mod dpp;

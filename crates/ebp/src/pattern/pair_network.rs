@@ -80,7 +80,7 @@ impl PairNetworkFit {
 ///
 /// # Errors
 ///
-/// As [`fit`](super::fit); [`Error::InvalidValue`] for settings that mean nothing.
+/// As [`fit`](super::fit()); [`Error::InvalidValue`] for settings that mean nothing.
 pub fn fit_pair_network(
     settings: &PairNetworkSettings,
     patterns: &[Pattern],

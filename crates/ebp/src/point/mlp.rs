@@ -1,10 +1,10 @@
 //! A network: a shape and its parameters, checked once.
 
-use super::{MAX_WIDTH, MlpShape};
+use super::MlpShape;
 use crate::error::{check_finite, check_length};
 use crate::numbers::Numbers;
 use crate::rng::Stream;
-use crate::{Error, Result, SetOffsets};
+use crate::{Result, SetOffsets};
 
 /// A small network applied to every element of a set, with a per-set context:
 ///
@@ -26,14 +26,10 @@ impl PointMlp {
     /// # Errors
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if there are more outputs than a tile has room
-    /// for, [`MAX_WIDTH`]; [`Error::WrongLength`](crate::Error::WrongLength) or
+    /// for; [`Error::WrongLength`](crate::Error::WrongLength) or
     /// [`Error::NonFinite`](crate::Error::NonFinite) naming `parameters`.
     pub fn new(shape: MlpShape, parameters: impl Into<Numbers>) -> Result<Self> {
-        let outputs = shape.config().output_dim;
-        if outputs > MAX_WIDTH {
-            let expected = format!("between 1 and {MAX_WIDTH}");
-            return Err(Error::invalid("output_dim", expected, outputs));
-        }
+        shape.check_tile()?;
         let parameters = parameters.into();
         check_length("parameters", parameters.len(), shape.num_parameters(), || {
             let widths: Vec<_> = std::iter::once(shape.element_dim())

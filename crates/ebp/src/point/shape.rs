@@ -154,6 +154,15 @@ impl MlpShape {
         Ok(Self { config, layers })
     }
 
+    /// That elements can go through it in tiles, which have room for [`MAX_WIDTH`] outputs.
+    pub(crate) fn check_tile(&self) -> Result<()> {
+        let outputs = self.config.output_dim;
+        if outputs <= MAX_WIDTH {
+            return Ok(());
+        }
+        Err(Error::invalid("output_dim", format!("between 1 and {MAX_WIDTH}"), outputs))
+    }
+
     /// The configuration this shape was made from.
     pub fn config(&self) -> &MlpConfig {
         &self.config

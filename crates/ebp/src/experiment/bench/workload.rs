@@ -52,7 +52,11 @@ impl Workload {
             values
         };
         let network = |name: &str, config: MlpConfig| -> Result<PointMlp> {
-            let shape = MlpShape::new(config).map_err(|error| {
+            let shape = MlpShape::new(config).and_then(|shape| {
+                shape.check_tile()?;
+                Ok(shape)
+            });
+            let shape = shape.map_err(|error| {
                 Error::refused(format!("the {name} cannot have this shape: {error}")).with_help(
                     format!(
                         "its sizes come from `--value-dim`, `--context-dim` and `--{name}-widths`"

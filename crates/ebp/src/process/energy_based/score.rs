@@ -215,7 +215,8 @@ impl EnergyBasedProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongLength`] or [`Error::NonFinite`] naming what does not fit.
+    /// [`Error::WrongLength`](crate::Error::WrongLength) or [`Error::NonFinite`](crate::Error::NonFinite)
+    /// naming what does not fit.
     pub fn log_potentials(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
         let dim = self.space.value_dim;
         let offsets = SetOffsets::from_sizes([points.len() / dim])?;

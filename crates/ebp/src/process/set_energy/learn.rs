@@ -47,7 +47,7 @@ impl Said {
 impl SetEnergyProcess {
     /// Learns from `sets` `[num_sets, set_size, d]`, flat.
     ///
-    /// The record: `sampler_loss`, E[L − u] or −E[evidence] per element; `data`, mean u per element; of
+    /// The record: `sampler_loss`, E[L − u] or −E(evidence) per element; `data`, mean u per element; of
     /// whole draws `gap`, E u(data) − E u(draws) per element, `drawn`, `nats`, −log p per element by the draws'
     /// weights, `effective_share`, (Σw)²/(K Σw²), and where it is penalised `squared_slope`, E‖∇u‖²/n;
     /// `conditional_nats`, −log p of an element given the others; `gradient_norm`.
