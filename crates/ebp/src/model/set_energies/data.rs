@@ -114,7 +114,7 @@ impl SetEnergyData {
         self.held_out.draw(count, self.size, self.dim, Stream::new(0, "held out"))
     }
 
-    /// Sets of the kind that was learned from: the best a model can hope for.
+    /// Sets of the kind that was learned from.
     pub(crate) fn training(&self, count: usize) -> Vec<f32> {
         self.source.draw(count, self.size, self.dim, Stream::new(0, "training sets"))
     }
