@@ -92,9 +92,12 @@ def table(arguments):
     model.likelihood.variance = 0.1
     model.optimize("lbfgs", max_iters=arguments.iterations)
     found = model.X.mean if arguments.bayesian else model.X
-    error = nearest(np.asarray(found), labels)
+    found = np.asarray(found)
+    error = nearest(found, labels)
+    rbf = model.kern.rbf if arguments.kernel == "bias" else model.kern
+    scaled = nearest(found / np.asarray(rbf.lengthscale), labels)
     nats = float(np.squeeze(model.log_likelihood())) / values.size
-    print(f"GPy: 1-NN error {error:.4f}, {nats:.6f} nats a number")
+    print(f"GPy: 1-NN error {error:.4f}, in length scales {scaled:.4f}, {nats:.6f} nats a number")
 
 
 if __name__ == "__main__":

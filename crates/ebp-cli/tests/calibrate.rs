@@ -8,28 +8,15 @@ use std::fs;
 
 use serde_json::Value;
 
-use program::{good, refusal};
-
-/// A model so small that a step takes a millisecond.
-const TINY: [&str; 10] = [
-    "--set",
-    "model.encoder_widths=[8]",
-    "--set",
-    "model.head_widths=[8]",
-    "--set",
-    "model.energy_widths=[12, 12]",
-    "--set",
-    "tasks.num_sets=4",
-    "--set",
-    "model.latent_dim=2",
-];
+use program::{TINY_CURVES, good, refusal};
 
 #[test]
 fn a_model_is_calibrated_and_its_temperature_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let train = [&["train", "lines", "-q", "--set", "train.num_steps=40", "--out", "m"][..], &TINY]
-        .concat();
+    let train =
+        [&["train", "lines", "-q", "--set", "train.num_steps=40", "--out", "m"][..], &TINY_CURVES]
+            .concat();
     good(folder, &train);
     let ask = ["calibrate", "m", "-q", "--sets", "30", "--draws", "9", "--simulations", "20"];
     let json = |further: &[&str]| -> Value {

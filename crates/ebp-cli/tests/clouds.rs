@@ -3,11 +3,10 @@
 mod program;
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 
-use program::{ebp, good};
+use program::{ebp, good, json};
 
 /// A model so small that a step takes a millisecond.
 const TINY: [&str; 24] = [
@@ -36,10 +35,6 @@ const TINY: [&str; 24] = [
     "--set",
     "evaluation.every=2",
 ];
-
-fn json(folder: &Path, arguments: &[&str]) -> Value {
-    serde_json::from_str(&good(folder, arguments)).expect("JSON")
-}
 
 #[test]
 fn a_model_of_shapes_is_trained_and_asked() {
@@ -150,21 +145,28 @@ fn experiments_on_clouds_print_their_tables() {
         assert!(path.join("r").join(file).exists(), "{file}");
     }
     // Two splits; what was measured stays, and is measured again if the model is another one.
-    let once = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=16"]));
+    let once = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=20"]));
     let kept = path.join("r/split-1.json");
     let text = fs::read_to_string(&kept).expect("rows of a split");
     let mut rows: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(rows["rows"][2]["name"], "flow prior");
     rows["rows"][2]["cov_cd"] = 0.125.into();
     fs::write(&kept, rows.to_string()).expect("a file");
-    let twice = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=16"]));
-    // Of 12.5 and 50 the mean, and half of a 95 % interval: 12.706 · 26.52/√2.
-    assert!(!once.contains("31.25 ± 238.24") && twice.contains("31.25 ± 238.24"), "{once}{twice}");
+    let twice = good(path, &with("generation", &["--splits", "2", "--set", "data.num_shapes=20"]));
+    // The mean of both splits, and half of a 95 % interval: t = 12.706, s/√2 = |a − b|/2.
+    let text = fs::read_to_string(path.join("r/split-2.json")).expect("rows of a split");
+    let other: Value = serde_json::from_str(&text).expect("JSON");
+    let other = 100.0 * other["rows"][2]["cov_cd"].as_f64().expect("a share");
+    let cell =
+        format!("{:.2} ± {:.2}", f64::midpoint(12.5, other), 12.706 * (12.5 - other).abs() / 2.0);
+    assert!(!once.contains(&cell) && twice.contains(&cell), "{cell}\n{once}{twice}");
+    assert!(twice.contains("learned from 12 sets, chosen by 4, measured on 4"), "{twice}");
+    assert!(twice.contains("part 2 of 3") && twice.contains("bandwidths"), "{twice}");
     let some = good(
         path,
         &with(
             "generation",
-            &["--splits", "2", "--priors", "gaussian", "--set", "data.num_shapes=16"],
+            &["--splits", "2", "--priors", "gaussian", "--set", "data.num_shapes=20"],
         ),
     );
     assert!(some.contains("gaussian prior") && some.contains("training sets"), "{some}");
@@ -174,12 +176,12 @@ fn experiments_on_clouds_print_their_tables() {
     }
     good(
         path,
-        &with("generation", &["--split", "2", "--set", "data.num_shapes=16", "--set", "seed=7"]),
+        &with("generation", &["--split", "2", "--set", "data.num_shapes=20", "--set", "seed=7"]),
     );
     assert!(path.join("r/split-2").exists() && !path.join("r/split-1").exists());
     let other = good(
         path,
-        &with("generation", &["--splits", "2", "--set", "data.num_shapes=16", "--set", "seed=7"]),
+        &with("generation", &["--splits", "2", "--set", "data.num_shapes=20", "--set", "seed=7"]),
     );
     assert!(other.contains("flow prior"), "{other}");
 
@@ -204,4 +206,55 @@ fn experiments_on_clouds_print_their_tables() {
     let table = good(path, &with("table2", &["--folds", "2", "--set", "data.num_shapes=20"]));
     assert!(table.contains("untrained") && table.contains("C = 1"), "{table}");
     assert!(table.contains("C chosen"), "{table}");
+    assert!(table.contains("learned from 16 sets, judged on 4 that no choice has seen"), "{table}");
+    let turned = good(
+        path,
+        &with("table2", &["--folds", "2", "--set", "data.num_shapes=20", "--turn-axis", "2"]),
+    );
+    assert!(turned.contains("turned about axis 2"), "{turned}");
+}
+
+/// Published rows stand beside ours, with the same columns; what is missing in a folder is drawn.
+#[test]
+fn the_first_table_has_the_paper_s_columns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let chairs = ["data", "shapes", "--class", "chair", "-n", "12", "--points", "64", "own"];
+    good(path, &chairs);
+    let command: Vec<&str> =
+        ["reproduce", "table1", "--data", "own", "--classes", "chair,car", "--out", "r", "--json"]
+            .into_iter()
+            .chain(TINY)
+            .collect();
+    let classes = json(path, &command);
+    for (class, data) in [(0, "own/chair.npy"), (1, "car")] {
+        let found = &classes[class];
+        assert_eq!((&found["data"], &found["emd"]), (&data.into(), &"approxmatch".into()));
+        assert_eq!(found["parts"]["measured_on"], "report");
+        for row in found["rows"].as_array().expect("rows") {
+            let number = |key: &str| row["emd"][key].as_f64().expect("a number");
+            assert!(number("mmd") > 0.0 && (0.0..=1.0).contains(&number("cov")), "{row}");
+        }
+    }
+    let words = ["PC-GAN, theirs, ShapeNet", "MMD-EMD", "measured on 4 that no choice has seen"];
+    let text =
+        good(path, &command.into_iter().filter(|word| *word != "--json").collect::<Vec<_>>());
+    assert!(words.iter().all(|word| text.contains(word)), "{text}");
+}
+
+/// A model that was trained on everything has nothing to report on, and says so.
+#[test]
+fn reports_need_sets_that_no_choice_has_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let train: Vec<&str> =
+        ["train", "shapes", "--out", "run", "--quiet"].into_iter().chain(TINY).collect();
+    good(path, &train);
+    let denoising = ["reproduce", "denoising", "--model", "run", "--steps", "1", "--out", "r"];
+    let refused = ebp(path, &denoising);
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("without setting sets aside"), "{message}");
+    let table = good(path, &[&denoising[..], &["--on", "choose", "--quiet"]].concat());
+    assert!(table.contains("not for reports"), "{table}");
 }

@@ -230,3 +230,37 @@ fn models_over_values_and_places_complete_by_langevin_steps() {
         assert!(refusal(folder, &rounds).contains("`--rounds` is for models with exact laws"));
     }
 }
+
+/// A model without parameters of single places: scored in rounds too, and told a wider picture.
+#[test]
+fn convolutions_read_pictures_of_any_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let settings = [
+        "model.posterior=grid",
+        "model.encoder_widths=[6, 6]",
+        "model.grid_widths=[6, 6]",
+        "model.window=0",
+        "model.canvas_dim=0",
+        "evaluation.rounds=3",
+        "evaluation.round_pictures=2",
+        "evaluation.round_draws=2",
+        "train.num_steps=4",
+    ];
+    let mut arguments = with_tiny(&["train", "digits", "-q", "--json", "--out", "run"]);
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let report: Value = serde_json::from_str(&good(folder, &arguments)).expect("JSON");
+    let rounds = &report["scores"][0][1]["rounds"];
+    assert!(rounds["bits"]["mean"].as_f64().is_some_and(|bits| bits > 0.0 && bits < 10.0));
+    let wide = image::GrayAlphaImage::from_fn(13, 9, |x, y| {
+        image::LumaA([if x == y { 255 } else { 0 }, if x < 5 { 0 } else { 255 }])
+    });
+    wide.save(folder.join("wide.png")).expect("a picture");
+    let complete = ["complete", "run", "--json", "-k", "2", "--image", "wide.png", "--rounds", "3"];
+    let report: Value = serde_json::from_str(&good(folder, &complete)).expect("JSON");
+    assert_eq!((&report["missing_pixels"], &report["known_pixels"]), (&45.into(), &72.into()));
+    let path = folder.join("completions/completion-2.png");
+    let completed = image::open(path).expect("a picture").to_luma8();
+    assert_eq!(completed.dimensions(), (13, 9));
+    assert_eq!(completed.get_pixel(6, 6).0[0], 255, "known pixels stay");
+}

@@ -8,25 +8,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use program::{ebp, good, refusal};
+use program::{TINY_CURVES, ebp, good, refusal};
 
-/// A model so small that a step takes a millisecond.
-const TINY: [&str; 14] = [
-    "--set",
-    "evaluation.num_sets=2",
-    "--set",
-    "evaluation.num_locations=5",
-    "--set",
-    "model.encoder_widths=[8]",
-    "--set",
-    "model.head_widths=[8]",
-    "--set",
-    "model.energy_widths=[12, 12]",
-    "--set",
-    "tasks.num_sets=4",
-    "--set",
-    "model.latent_dim=2",
-];
+/// Few sets to be judged by.
+const FEW: [&str; 4] = ["--set", "evaluation.num_sets=2", "--set", "evaluation.num_locations=5"];
 
 /// Three sets of 20 elements near x = 100 ± 5, t in hours.
 fn write_table(path: &Path) {
@@ -56,7 +41,8 @@ fn a_table_of_ones_own_becomes_a_model_that_answers() {
     let train = [
         &["train", "--data", "rain.csv", "-q", "--json", "--set", "train.num_steps=60"][..],
         &columns,
-        &TINY,
+        &FEW,
+        &TINY_CURVES,
     ]
     .concat();
     let report: Value = serde_json::from_str(&good(folder, &train)).expect("JSON");
@@ -179,7 +165,8 @@ fn the_number_of_threads_changes_no_byte() {
         let arguments = [
             &["train", "sines", "-q", "--json", "--out", &run, "--threads", threads][..],
             &["--set", "train.num_steps=12", "--set", "tasks.set_size=200"],
-            &TINY,
+            &FEW,
+            &TINY_CURVES,
         ]
         .concat();
         let mut report: Value = serde_json::from_str(&good(folder, &arguments)).expect("JSON");
@@ -237,7 +224,12 @@ fn figure_1_has_its_shape_and_remembers_what_is_finished() {
         // The best Gaussian is 0.94 nats above the floor; a process that must learn more.
         let excess = found["excess"].as_f64().expect("an excess");
         assert!((0.85..1.2).contains(&excess), "{model}: {excess}");
+        // 24 sets of 30 elements, once per evaluation; 576,000 elements at most.
+        let seen = found["elements"].as_f64().expect("elements");
+        assert!((720.0..=576_000.0).contains(&seen), "{model}: {seen}");
     }
+    let fitted = &lines["models"]["tp"]["fitted"]["degrees_of_freedom"];
+    assert!(fitted[1].as_f64().is_some_and(|nu| nu > 2.0), "{fitted}");
     assert!(folder.join("runs/figure1/figure1.png").is_file());
     let results = folder.join("runs/figure1/results");
     let cell = results.join("lines-gp-2.json");

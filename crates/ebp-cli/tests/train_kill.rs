@@ -156,7 +156,7 @@ const PUBLISHED_BLOCK: [&str; 6] = {
 
 /// One small run of every estimator and every kind of data: what it is called, its preset, and what
 /// its settings add to those of its kind.
-const RUNS: [(&str, &str, &[&str]); 15] = [
+const RUNS: [(&str, &str, &[&str]); 20] = [
     ("curves-importance", "sines", &["model.estimator=importance"]),
     ("curves-around", "sines", &["model.proposal.kind=around"]),
     ("curves-score-matching", "sines", &["model.estimator=score-matching"]),
@@ -172,9 +172,15 @@ const RUNS: [(&str, &str, &[&str]); 15] = [
     ("set-energies", "sticks", &[]),
     ("topics-lda", "lda", &[]),
     ("topics-energy-based", "topics", &[]),
+    ("patterns-gibbs", "strauss", &[]),
+    ("patterns-network", "pairwise", &["method=maximum-likelihood", "sampler=langevin"]),
+    ("latents-gplvm", "gplvm", &["gplvm.evaluations_per_step=2"]),
+    ("latents-bruno", "bruno", &["bruno.hidden_width=8", "bruno.num_couplings=2"]),
+    ("latents-statistician", "statistician", &["statistician.hidden_width=8"]),
 ];
 
 /// What makes a step of a preset take milliseconds.
+#[expect(clippy::too_many_lines, reason = "a table of settings, a few lines a preset")]
 fn small(preset: &str) -> &'static [&'static str] {
     match preset {
         "topics" => &[
@@ -191,6 +197,30 @@ fn small(preset: &str) -> &'static [&'static str] {
             "data.document_length=12",
             "lda.num_topics=3",
         ],
+        "strauss" => &[
+            "data.num_patterns=2",
+            "evaluation.num_errors=2",
+            "evaluation.num_envelope=2",
+            "evaluation.steps_per_point=20",
+        ],
+        "pairwise" => &[
+            "data.num_patterns=2",
+            "evaluation.num_envelope=2",
+            "evaluation.steps_per_point=20",
+            "interaction.num_knots=4",
+            "interaction.width=2",
+            "likelihood.num_patterns=20",
+            "likelihood.num_chains=2",
+            "likelihood.num_rounds=1",
+        ],
+        "bruno" | "statistician" => &[
+            "evaluation.every=1000",
+            "evaluation.num_sets=4",
+            "evaluation.num_draws=4",
+            "data.num_sets=4",
+            "data.set_size=6",
+        ],
+        "gplvm" => &["evaluation.every=1000", "evaluation.num_sets=4"],
         "sines" => &[
             "evaluation.every=1000",
             "evaluation.num_sets=2",

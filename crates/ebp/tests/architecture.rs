@@ -51,6 +51,27 @@ fn unsafe_code_stays_in_its_places() {
     }
 }
 
+/// What learns or chooses cannot see the sets that are reported on: only a trained model hands them out,
+/// and only experiments ask for them.
+#[test]
+fn only_experiments_see_report_sets() {
+    let names = |(path, code): (PathBuf, String)| {
+        let is_named = code.contains("ReportSets") || code.contains("report_sets");
+        is_named.then(|| path.to_string_lossy().replace('\\', "/"))
+    };
+    let mut found: Vec<String> = sources().into_iter().filter_map(names).collect();
+    found.sort();
+    let expected = [
+        "data/mod.rs",
+        "data/parts.rs",
+        "experiment/subject.rs",
+        "experiment/table2.rs",
+        "model/clouds/data.rs",
+        "model/clouds/mod.rs",
+    ];
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn the_reader_sees_every_way_to_name_a_module() {
     let code = "use crate::error::{check_finite, check_length};\n\

@@ -3,11 +3,11 @@
 use ebp::data::digits::draw_digits;
 use ebp::data::image::{Images, KnownPart};
 use ebp::metric::completion::{
-    Classifier, ClassifierConfig, CompletionTask, Judges, judge_completions,
+    Classifier, ClassifierConfig, CompletionTask, Judges, RoundsTask, judge_completions,
 };
-use ebp::process::{Hypotheses, LatentProcess, Predictive, Process};
+use ebp::process::{Hypotheses, LatentProcess, LogDensity, Predictive, Process};
 use ebp::rng::Stream;
-use ebp::{Error, IndexedSet, Result};
+use ebp::{IndexedSet, Result};
 
 /// Every level is as likely as any other, and every draw has its own constant mean.
 #[derive(Debug)]
@@ -19,7 +19,21 @@ impl Process for Uniform {
     }
 
     fn condition<'a>(&'a self, _: &IndexedSet) -> Result<Box<dyn Predictive + 'a>> {
-        Err(Error::EmptySet { set: 0, num_sets: 0 })
+        Ok(Box::new(Black))
+    }
+}
+
+/// Every draw is black.
+#[derive(Debug)]
+struct Black;
+
+impl Predictive for Black {
+    fn log_density(&self, targets: &IndexedSet) -> Result<Vec<LogDensity>> {
+        Ok(vec![LogDensity { value: 0.5_f64.ln(), std_error: 0.0 }; targets.len()])
+    }
+
+    fn sample(&self, locations: &[f64], count: usize, _: Stream) -> Result<Vec<f64>> {
+        Ok(vec![-1.0; count * locations.len() / 2])
     }
 }
 
@@ -33,7 +47,8 @@ impl LatentProcess for Uniform {
         _: Stream,
     ) -> Result<Hypotheses> {
         let m = targets.len();
-        let mean = (0..count).flat_map(|draw| vec![-(draw as f64) / (count - 1) as f64; m]);
+        let last = (count - 1).max(1) as f64;
+        let mean = (0..count).flat_map(|draw| vec![-(draw as f64) / last; m]);
         Ok(Hypotheses {
             log_mass: vec![(cell / 2.0).ln(); count * m],
             log_density: vec![0.5_f64.ln(); count * m],
@@ -55,6 +70,7 @@ fn a_uniform_law_has_eight_bits_and_known_errors() {
         num_pictures: 3,
         part: KnownPart::TopHalf,
         num_draws: 5,
+        rounds: Some(RoundsTask { rounds: 4, num_pictures: 2, num_completions: 3 }),
         stream: Stream::new(1, "task"),
     };
     let score = judge_completions(&Uniform, &task, None).unwrap();
@@ -66,6 +82,10 @@ fn a_uniform_law_has_eight_bits_and_known_errors() {
     // Their variance, n − 1 in the denominator: Σ (k/4 − ½)² / 4 = 0.15625.
     assert!((score.diversity.mean - 0.156_25).abs() < 1e-9);
     assert!(score.agreement.is_none());
+    // However it is cut into portions; completions are black but for the mean of the last portion, 0.
+    let rounds = score.rounds.unwrap();
+    assert!((rounds.bits.mean - 8.0).abs() < 1e-9 && rounds.agreement.is_none());
+    assert!(rounds.best_error.mean > 0.05 && rounds.best_error.mean < 0.5, "{rounds:?}");
     let none = CompletionTask { num_draws: 0, ..task };
     assert!(judge_completions(&Uniform, &none, None).is_err());
 }
@@ -93,6 +113,7 @@ fn the_classifier_reads_drawn_digits_and_judges_completions() {
         num_pictures: 40,
         part: KnownPart::TopHalf,
         num_draws: 4,
+        rounds: None,
         stream: Stream::new(1, "task"),
     };
     let score = judge_completions(&Uniform, &task, Some(&judges)).unwrap();

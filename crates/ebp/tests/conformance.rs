@@ -5,6 +5,7 @@
 //! ```text
 //! exact, importance, ade, score-matching  ×  curve, table, cloud, grey and colour pictures  ×  CPU, GPU
 //! exact                                    ×  bags of words                               ×  CPU, GPU
+//! ade with leapfrog steps and networks in them  ×  curve, cloud, grey pictures                ×  CPU, GPU
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
@@ -18,7 +19,7 @@ use ebp::nn::Step;
 use ebp::point::{CudaBackend, Precision};
 use ebp::process::{EnergyBasedProcess, Learner, Process, Task, picture_task};
 use ebp::recipe::{
-    EnergyBasedConfig, EnergyForm, Estimator, LatentLaw, PosteriorForm, ProposalConfig,
+    Dynamics, EnergyBasedConfig, EnergyForm, Estimator, LatentLaw, PosteriorForm, ProposalConfig,
     SamplerConfig, Space,
 };
 use ebp::rng::Stream;
@@ -134,8 +135,22 @@ fn pictures(channels: usize) -> Images {
     Images::new(SIDE, SIDE, channels, pixels, names).unwrap()
 }
 
+/// An estimator of log Z, and what moves the draws of its sampler.
+#[derive(Clone, Copy, Debug)]
+struct How(Estimator, Dynamics);
+
+impl From<Estimator> for How {
+    fn from(estimator: Estimator) -> Self {
+        Self(estimator, Dynamics::None)
+    }
+}
+
+/// Leapfrog steps with networks in them.
+const STEPPING: How = How(Ade, Dynamics::GeneralizedHamiltonian);
+
 /// The smallest networks that can learn it.
-fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
+fn config(data: Data, how: impl Into<How>) -> EnergyBasedConfig {
+    let How(estimator, dynamics) = how.into();
     let base = match data {
         Data::Cloud => EnergyBasedConfig::points(),
         Data::Grey | Data::Colour => EnergyBasedConfig::pictures(),
@@ -157,7 +172,11 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
             (_, false) => EnergyForm::Element,
         },
         latent_dim: 3,
-        encoder_widths: vec![16],
+        // Grey pictures by convolutions, colours by a vector per place and a window.
+        posterior: if data == Data::Grey { PosteriorForm::Grid } else { base.posterior },
+        grid_widths: if data == Data::Grey { vec![6, 8] } else { vec![] },
+        grid_side: 3,
+        encoder_widths: if data == Data::Grey { vec![8, 16] } else { vec![16] },
         head_widths: vec![],
         energy_widths: vec![16, 16],
         hidden_share: if data == Data::Bag { 0.5 } else { 0.0 },
@@ -165,14 +184,18 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
         input_scale: 3.0,
         levels: 16,
         location_frequencies: base.location_frequencies.min(2),
-        window: base.window.min(1),
+        window: if data == Data::Grey { 0 } else { base.window.min(1) },
         num_proposals: if data == Data::Cloud { 96 } else { 32 },
         proposal,
         sampler: SamplerConfig {
             num_layers: 4,
             hyper_widths: vec![16],
             num_components: if data == Data::Cloud { 24 } else { 8 },
+            dynamics,
             num_dynamics_steps: 2,
+            dynamics_widths: vec![8],
+            step_size: 0.05,
+            around_share: if dynamics == Dynamics::None { sampler.around_share } else { 0.0 },
             num_draws: if data == Data::Cloud { 48 } else { 8 },
             updates_per_step: 3,
             learning_rate: 5e-3,
@@ -190,8 +213,8 @@ fn config(data: Data, estimator: Estimator) -> EnergyBasedConfig {
     }
 }
 
-fn process(data: Data, estimator: Estimator, seed: u64, device: &Device) -> EnergyBasedProcess {
-    EnergyBasedProcess::new(config(data, estimator), data.space(), seed, device).unwrap()
+fn process(data: Data, how: impl Into<How>, seed: u64, device: &Device) -> EnergyBasedProcess {
+    EnergyBasedProcess::new(config(data, how), data.space(), seed, device).unwrap()
 }
 
 /// Takes steps and returns the nats of each.
@@ -257,8 +280,8 @@ fn with_threads<T: Send>(count: usize, work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// The likelihood part falls below its start, by more than its noise.
-fn learns(data: Data, estimator: Estimator, device: &Device) -> EnergyBasedProcess {
-    let mut process = process(data, estimator, 5, device);
+fn learns(data: Data, how: How, device: &Device) -> EnergyBasedProcess {
+    let mut process = process(data, how, 5, device);
     let nats = train(&mut process, data, 0..data.num_steps());
     let ((first, noise), (last, other)) = (mean(&nats[..4]), mean(&nats[nats.len() - 10..]));
     assert!(
@@ -287,10 +310,10 @@ fn is_a_process(process: &EnergyBasedProcess, data: Data) {
 }
 
 /// A restored process takes the steps of the one that went on, on any number of threads.
-fn goes_on_bit_for_bit(data: Data, estimator: Estimator, device: &Device) {
+fn goes_on_bit_for_bit(data: Data, how: How, device: &Device) {
     let whole = |num_threads| {
         with_threads(num_threads, || {
-            let mut process = process(data, estimator, 5, device);
+            let mut process = process(data, how, 5, device);
             train(&mut process, data, 0..2);
             let saved = process.state().unwrap();
             train(&mut process, data, 2..4);
@@ -300,7 +323,7 @@ fn goes_on_bit_for_bit(data: Data, estimator: Estimator, device: &Device) {
     let (saved, expected) = whole(1);
     let (_, on_four) = whole(4);
     assert_eq!(bits(&expected), bits(&on_four), "1 and 4 threads");
-    let mut restored = process(data, estimator, 8, device);
+    let mut restored = process(data, how, 8, device);
     restored.restore(&saved).unwrap();
     assert_eq!(bits(&saved), bits(&restored.state().unwrap()));
     train(&mut restored, data, 2..4);
@@ -309,11 +332,12 @@ fn goes_on_bit_for_bit(data: Data, estimator: Estimator, device: &Device) {
     assert_eq!(expected, found);
 }
 
-fn conforms(data: Data, estimator: Estimator) {
+fn conforms(data: Data, how: impl Into<How>) {
+    let how = how.into();
     for device in devices() {
-        let process = learns(data, estimator, &device);
+        let process = learns(data, how, &device);
         is_a_process(&process, data);
-        goes_on_bit_for_bit(data, estimator, &device);
+        goes_on_bit_for_bit(data, how, &device);
     }
 }
 
@@ -344,6 +368,9 @@ cells! {
     ade_cloud: Cloud, Ade;
     ade_grey: Grey, Ade;
     ade_colour: Colour, Ade;
+    stepping_curve: Curve, STEPPING;
+    stepping_cloud: Cloud, STEPPING;
+    stepping_grey: Grey, STEPPING;
     score_matching_curve: Curve, ScoreMatching;
     score_matching_table: Table, ScoreMatching;
     score_matching_cloud: Cloud, ScoreMatching;

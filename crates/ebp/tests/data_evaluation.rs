@@ -2,7 +2,7 @@
 
 use ebp::data::CurveFamily;
 use ebp::metric::predictive::{
-    Evaluation, best_prediction, coverage, cross_entropy, held_out, peak_mass,
+    Evaluation, best_gaussian, best_prediction, coverage, cross_entropy, held_out, peak_mass,
 };
 use ebp::process::{LogDensity, Predictive, Process};
 use ebp::rng::Stream;
@@ -100,6 +100,23 @@ fn one_gaussian_pays_the_bound() {
     let exact = cross_entropy(&Fake::OneGaussian, &evaluation(CurveFamily::Sines)).unwrap();
     assert!((exact.excess - bound).abs() < 2e-3, "{exact:?} {bound}");
     assert!(exact.excess_std_error < 1e-12, "all sets are alike: {exact:?}");
+    let best = best_gaussian(&evaluation(CurveFamily::Sines)).unwrap();
+    assert!((best.excess - exact.excess).abs() < 1e-9, "{best:?} {exact:?}");
+}
+
+/// Where the best prediction is Gaussian one Gaussian loses nothing. On `phase`, with the phase all but known, it
+/// loses what it loses on `sines`, which is that family with φ = 0: averaged over φ as over t.
+#[test]
+fn the_best_gaussian_has_the_moments_of_the_best_prediction() {
+    let few = |family, num_context| Evaluation { num_context, num_sets: 8, ..evaluation(family) };
+    let gp = few(CurveFamily::Gp, 5);
+    let (best, gaussian) = (best_prediction(&gp).unwrap(), best_gaussian(&gp).unwrap());
+    assert!((best.excess - gaussian.excess).abs() < 1e-9, "{best:?} {gaussian:?}");
+    let known = best_gaussian(&few(CurveFamily::Phase, 400)).unwrap();
+    let bound = CurveFamily::Sines.single_gaussian_excess();
+    let error = known.excess_std_error;
+    assert!((known.excess - bound).abs() < 4.0 * error + 0.01, "{known:?} {bound}");
+    assert!(error < 0.05, "{known:?}");
 }
 
 /// With a latent the best prediction pays for what the context leaves open, the less the more it

@@ -11,7 +11,9 @@ use std::path::Path;
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
 use ebp::data::normalise::{Affine, NormaliseBy};
 use ebp::data::npy::{Array, Precision, write_npy};
-use ebp::data::{Cache, CacheWriter, CloudSource, Clouds, Split, read_clouds};
+use ebp::data::{
+    Cache, CacheWriter, CloudSource, Clouds, Parts, PartsRule, ReportSplit, Split, read_clouds,
+};
 use ebp::nn::{Record, Step};
 use ebp::process::EnergyBasedProcess;
 use ebp::recipe::{EnergyBasedConfig, Space};
@@ -189,6 +191,91 @@ fn parts_of_a_source_are_lists_of_its_members() {
     }
     let wrong = Affine { centre: vec![0.0], scale: 1.0 };
     assert!(all.clone().standardised(wrong).is_err());
+}
+
+const RULE: PartsRule =
+    PartsRule { choose: 3, report: 4, report_part: 1, report_on: ReportSplit::Test, seed: 1 };
+
+fn names(sets: &CloudSource) -> Vec<String> {
+    (0..sets.num_sets()).map(|set| sets.name(set)).collect()
+}
+
+fn report_names(parts: &Parts) -> Vec<String> {
+    let report = parts.report.as_ref().unwrap();
+    (0..report.num_sets()).map(|set| report.name(set)).collect()
+}
+
+/// Every set is in one part, reports of different parts share none, and what settings are chosen by
+/// is the same for all of them and for models that report nothing.
+#[test]
+fn sets_are_learned_from_chosen_by_or_reported_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ebp");
+    write(&path, 13, NormaliseBy::None, |_| Split::Train);
+    let all = CloudSource::open(&path).unwrap();
+    let (_, before) = all.hold_out(3, Stream::new(1, "split")).unwrap();
+    let mut reported = Vec::new();
+    for report_part in 1..=2 {
+        let parts = all.parts(&PartsRule { report_part, ..RULE }).unwrap();
+        assert_eq!(names(&parts.choose), names(&before));
+        let report = report_names(&parts);
+        let mut together = [names(&parts.train), names(&parts.choose), report.clone()].concat();
+        together.sort();
+        together.dedup();
+        assert_eq!((together.len(), report.len(), parts.train.num_sets()), (13, 4, 6));
+        reported.extend(report);
+    }
+    reported.sort();
+    reported.dedup();
+    assert_eq!(reported.len(), 8, "two parts share no set");
+    let none = all.parts(&PartsRule { report: 0, ..RULE }).unwrap();
+    assert!(none.report.is_none() && names(&none.choose) == names(&before));
+    assert_eq!(none.train.num_sets(), 10);
+    for wrong in [0, 3] {
+        let message = all.parts(&PartsRule { report_part: wrong, ..RULE }).unwrap_err().to_string();
+        assert!(message.contains("report_part") && message.contains("from 1 to 2"), "{message}");
+    }
+    assert!(all.parts(&PartsRule { choose: 13, ..RULE }).is_err());
+}
+
+/// Validation and test are two things: one is chosen by, the other reported on, and never both.
+#[test]
+fn splits_of_a_source_are_kept_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ebp");
+    let split = |number: usize| match number {
+        0..6 => Split::Train,
+        6..8 => Split::Validation,
+        _ => Split::Test,
+    };
+    let called = |numbers: &[usize]| -> Vec<String> {
+        numbers.iter().map(|number| format!("set {number}")).collect()
+    };
+    write(&path, 11, NormaliseBy::None, split);
+    let all = CloudSource::open(&path).unwrap();
+    let parts = all.parts(&RULE).unwrap();
+    assert_eq!(names(&parts.train), called(&[0, 1, 2, 3, 4, 5]));
+    assert_eq!(names(&parts.choose), called(&[6, 7]));
+    assert_eq!(report_names(&parts), called(&[8, 9, 10]));
+    assert_eq!(parts.report.unwrap().description(), "the test split");
+    // The published protocol reports on the validation split: what is chosen by comes from training.
+    let parts = all.parts(&PartsRule { report_on: ReportSplit::Validation, ..RULE }).unwrap();
+    assert_eq!(report_names(&parts), called(&[6, 7]));
+    let mut learned = [names(&parts.train), names(&parts.choose)].concat();
+    learned.sort();
+    assert_eq!(learned, called(&[0, 1, 2, 3, 4, 5]));
+    assert_eq!(parts.choose.num_sets(), 3);
+    // Without a validation split too.
+    let path = folder.path().join("b.ebp");
+    write(
+        &path,
+        9,
+        NormaliseBy::None,
+        |number| if number < 7 { Split::Train } else { Split::Test },
+    );
+    let parts = CloudSource::open(&path).unwrap().parts(&RULE).unwrap();
+    assert_eq!(report_names(&parts), called(&[7, 8]));
+    assert_eq!((parts.train.num_sets(), parts.choose.num_sets()), (4, 3));
 }
 
 /// Several paths are one source, a cache among them still mapped and normalised.

@@ -8,12 +8,12 @@ use ebp::data::Grid;
 use ebp::data::digits::draw_digits;
 use ebp::data::image::{Images, KnownPart};
 use ebp::nn::Step;
-use ebp::process::neural::{NeuralProcess, NeuralProcessConfig};
+use ebp::process::neural::{GridPathConfig, Likelihood, NeuralProcess, NeuralProcessConfig};
 use ebp::process::{
-    EnergyBasedProcess, Hypotheses, LEVEL_CELL, LatentProcess, Process, Rendering, Task,
+    EnergyBasedProcess, Hypotheses, LEVEL_CELL, LatentProcess, Learner, Process, Rendering, Task,
     picture_task,
 };
-use ebp::recipe::{EnergyBasedConfig, EnergyForm, PosteriorForm, Space, TrainingMode};
+use ebp::recipe::{EnergyBasedConfig, EnergyForm, Estimator, PosteriorForm, Space, TrainingMode};
 use ebp::rng::Stream;
 use ebp::tape::Device;
 use ebp::train::{PictureTaskConfig, Pictures, Trainable};
@@ -89,6 +89,15 @@ fn forms() -> Vec<(EnergyBasedConfig, usize)> {
             }
         }
     }
+    for (posterior, local_dim, canvas_dim) in
+        [(PosteriorForm::Grid, 0, 0), (PosteriorForm::Grid, 2, 3), (PosteriorForm::Table, 2, 0)]
+    {
+        for channels in [1, 3] {
+            forms.push((with_view(posterior, local_dim, canvas_dim), channels));
+        }
+    }
+    let energy = EnergyForm::Element;
+    forms.push((EnergyBasedConfig { energy, ..with_view(PosteriorForm::Grid, 0, 0) }, 1));
     for canvas_dim in [0, 3] {
         let config = EnergyBasedConfig {
             mode: TrainingMode::FullSet,
@@ -99,6 +108,21 @@ fn forms() -> Vec<(EnergyBasedConfig, usize)> {
         forms.push((config, 1));
     }
     forms
+}
+
+/// With a convolutional view of the context on two grids.
+fn with_view(posterior: PosteriorForm, local_dim: usize, canvas_dim: usize) -> EnergyBasedConfig {
+    let encoder_widths = if posterior == PosteriorForm::Grid { vec![5, 7] } else { vec![12] };
+    EnergyBasedConfig {
+        encoder_widths,
+        grid_widths: vec![6, 8],
+        grid_side: 3,
+        window: 0,
+        local_dim,
+        canvas_dim,
+        levels: 32,
+        ..config(posterior, EnergyForm::Levels)
+    }
 }
 
 fn images(channels: usize) -> Images {
@@ -227,14 +251,108 @@ fn draws_follow_the_exact_law() {
     assert!((drawn - exact).abs() < 4.0 * error, "{drawn} {exact} {error}");
 }
 
-/// With or without what latents paint and a second level.
-fn model(seed: u64, local_dim: usize) -> Pictures<EnergyBasedProcess> {
+/// The bound of the joint law by draws given everything is above that by draws given the context, and
+/// below the sum of what is said pixel by pixel where latents say nothing of several pixels.
+#[test]
+fn joint_masses_are_bounds_that_better_draws_tighten() {
+    for config in
+        [config(PosteriorForm::Table, EnergyForm::Levels), with_view(PosteriorForm::Grid, 2, 0)]
+    {
+        let mut trained = trained(config);
+        let process = trained.process_mut();
+        process.use_average();
+        let (images, cell) = (images(1), LEVEL_CELL);
+        let mut sums = [0.0; 3];
+        for index in 0..images.len() {
+            let stream = Stream::new(6, "test").child(index as u64);
+            let mask = KnownPart::Random(6).mask(SIDE, SIDE, stream);
+            let cut = picture_task(&images, index, &mask, stream.child(1)).unwrap();
+            let (context, target) = (&cut.context, &cut.target);
+            let joint = |count: usize, stream: Stream| {
+                process.log_joint_mass(context, target, cell, count, stream).unwrap()
+            };
+            sums[0] += joint(64, stream.child(2));
+            sums[1] += joint(2, stream.child(3));
+            let found = process.hypotheses(context, target, cell, 2, stream.child(4)).unwrap();
+            let draws = found.log_mass.chunks_exact(target.len());
+            let best = draws.map(|draw| draw.iter().sum::<f64>()).fold(f64::MIN, f64::max);
+            sums[2] += best - 2_f64.ln();
+        }
+        // More draws, and draws that have seen the pixels, come closer to the joint law from below.
+        assert!(sums[0] > sums[1] - 1.0, "{sums:?}");
+        assert!(sums[0] > sums[2], "{sums:?}");
+    }
+}
+
+/// With a network over (x, t) and candidates for log Z, gradients reach the view, and predictions read it.
+#[test]
+fn energies_of_one_value_read_the_view() {
     let config = EnergyBasedConfig {
-        latent_dim: 3,
-        canvas_dim: 2 * local_dim,
-        local_dim,
-        ..config(PosteriorForm::Table, EnergyForm::Levels)
+        energy: EnergyForm::Element,
+        estimator: Estimator::Importance,
+        ..with_view(PosteriorForm::Grid, 0, 0)
     };
+    let before = process(config.clone(), 1).state().unwrap();
+    let mut model = trained(config);
+    let after = model.state().unwrap();
+    for (name, tensor) in &before {
+        if name.starts_with("parameters/model.view") {
+            assert_ne!(after[name].as_f32(), tensor.as_f32(), "{name}");
+        }
+    }
+    let process = model.process_mut();
+    process.use_average();
+    let Task { context, target } = task(1, 20);
+    let nats = |context: &IndexedSet| -> f64 {
+        let found = process.condition(context).unwrap().log_density(&target).unwrap();
+        -found.iter().map(|density| density.value).sum::<f64>() / target.len() as f64
+    };
+    let nothing = IndexedSet::empty(2, 1).unwrap();
+    // A uniform law on [−1, 1] has log 2 nats, and the known pixels say something.
+    assert!(nats(&context) < nats(&nothing) && nats(&context) < 2_f64.ln());
+}
+
+/// The same network reads a larger picture.
+#[test]
+fn a_view_reads_pictures_of_any_size() {
+    let config = EnergyBasedConfig { smooths: false, ..with_view(PosteriorForm::Grid, 2, 0) };
+    let small = process(config.clone(), 1);
+    let larger = Space::picture(Grid::new(13, 11).unwrap(), 1);
+    let mut large = EnergyBasedProcess::new(config, larger, 9, &Device::default()).unwrap();
+    large.restore(&small.state().unwrap()).unwrap();
+    let grid = Grid::new(13, 11).unwrap();
+    let locations = |places: [usize; 2]| places.iter().flat_map(|&p| grid.location(p)).collect();
+    let context = IndexedSet::new(2, 1, locations([0, 60]), vec![-0.9, 0.7]).unwrap();
+    let target = IndexedSet::new(2, 1, locations([5, 142]), vec![0.1, 0.2]).unwrap();
+    let found = hypotheses(&large, &context, &target);
+    assert!(found.log_mass.iter().all(|mass| mass.is_finite() && *mass < 0.0));
+}
+
+/// A process after 200 steps on its pictures.
+fn trained(config: EnergyBasedConfig) -> Pictures<EnergyBasedProcess> {
+    let config = EnergyBasedConfig { levels: 256, ..config };
+    let process =
+        EnergyBasedProcess::new(config, space(1), 3, &Device::default()).expect("it fits");
+    let tasks = PictureTaskConfig {
+        num_pictures: 6,
+        min_context: 3,
+        max_context: 40,
+        ..PictureTaskConfig::default()
+    };
+    let mut model = Pictures::new(Box::new(process), Arc::new(images(1)), tasks).expect("it fits");
+    for number in 0..200 {
+        model.step(&step(number)).expect("a step");
+    }
+    model
+}
+
+/// With or without what latents paint and a second level; two codes stand for a view and its posterior.
+fn model(seed: u64, local_dim: usize) -> Pictures<EnergyBasedProcess> {
+    let base = match local_dim {
+        2 => EnergyBasedConfig { levels: 256, ..with_view(PosteriorForm::Grid, 2, 0) },
+        _ => config(PosteriorForm::Table, EnergyForm::Levels),
+    };
+    let config = EnergyBasedConfig { latent_dim: 3, canvas_dim: 2 * local_dim, local_dim, ..base };
     let process =
         EnergyBasedProcess::new(config, space(1), seed, &Device::default()).expect("it fits");
     let tasks = PictureTaskConfig {
@@ -266,7 +384,7 @@ fn bytes(model: &Pictures<EnergyBasedProcess>) -> Vec<(String, Vec<u32>)> {
 
 #[test]
 fn training_is_the_same_for_any_number_of_threads_and_goes_on_bit_for_bit() {
-    for local_dim in [0, 1] {
+    for local_dim in [0, 1, 2] {
         let with_threads = |count| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
             pool.install(|| {
@@ -321,6 +439,67 @@ fn training_learns_where_the_ink_is() {
         .map(|&count| -f64::from(count) / total * (f64::from(count) / total).log2())
         .sum();
     assert!(bits < entropy, "{bits} {entropy}");
+}
+
+/// Rivals over a grid, with and without a latent of every place, in both likelihoods: masses of all
+/// levels add up, the order of the context does not matter, and training learns.
+#[test]
+fn convolutional_rivals_are_processes_that_learn() {
+    let grid = GridPathConfig {
+        grid: Grid::new(SIDE, SIDE).unwrap(),
+        widths: vec![8, 8],
+        blocks: 1,
+        side: 3,
+    };
+    for (kind, likelihood) in [
+        (NeuralProcessConfig::convolutional(grid.clone()), Likelihood::Gaussian),
+        (NeuralProcessConfig::convolutional(grid.clone()), Likelihood::Levels),
+        (NeuralProcessConfig::convolutional_latent(grid), Likelihood::Levels),
+        (NeuralProcessConfig::latent(), Likelihood::Levels),
+    ] {
+        let mut config = kind;
+        (config.network.location_dim, config.network.value_dim) = (2, 1);
+        config.network.likelihood = likelihood;
+        config.network.average_decay = 0.9;
+        config.network.decoder_widths = vec![16];
+        if let Some(latent) = &mut config.latent {
+            (latent.latent_dim, latent.training_draws) = (3, 2);
+        }
+        let process = NeuralProcess::new(config, 5, &Device::default()).unwrap();
+        let tasks =
+            PictureTaskConfig { num_pictures: 6, max_context: 40, ..PictureTaskConfig::default() };
+        let mut model = Pictures::new(Box::new(process), Arc::new(images(1)), tasks).unwrap();
+        let losses: Vec<f64> =
+            (0..60).map(|number| model.step(&step(number)).unwrap()[0].1).collect();
+        let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!(mean(&losses[50..]) < mean(&losses[..10]) - 0.2, "{losses:?}");
+        let process = model.process_mut();
+        Learner::use_average(process).unwrap();
+        let (context, target) = {
+            let task = task(1, 9);
+            (task.context, task.target)
+        };
+        let stream = Stream::new(4, "z");
+        let location = target.location(0).to_vec();
+        let mut totals = [0.0; 2];
+        for level in 0..256 {
+            let value = (2.0 * f64::from(level) + 1.0) / 256.0 - 1.0;
+            let one = IndexedSet::new(2, 1, location.clone(), vec![value]).unwrap();
+            let found = process.hypotheses(&context, &one, LEVEL_CELL, 2, stream).unwrap();
+            totals.iter_mut().zip(&found.log_mass).for_each(|(sum, mass)| *sum += mass.exp());
+        }
+        for total in totals {
+            assert!((total - 1.0).abs() < 1e-5, "{total}");
+        }
+        let found = process.hypotheses(&context, &target, LEVEL_CELL, 2, stream).unwrap();
+        let other = process.hypotheses(&reversed(&context), &target, LEVEL_CELL, 2, stream);
+        let pairs = found.log_mass.iter().zip(other.unwrap().log_mass);
+        pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
+        let joint = process.log_joint_mass(&context, &target, LEVEL_CELL, 8, stream).unwrap();
+        assert!(joint.is_finite() && joint < 0.0);
+        let drawn = process.condition(&context).unwrap().sample(&location, 3, stream).unwrap();
+        assert_eq!(drawn.len(), 3);
+    }
 }
 
 /// Masses of a Gaussian's cells add up, and agree with its density where cells are narrow.

@@ -8,7 +8,7 @@
 //! Integrals are trapezoidal sums, which converge geometrically for such integrands.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use ebp::kernel::Kernel;
+use ebp::kernel::{Kernel, Pairs};
 use ebp::linalg::log_sum_exp;
 use ebp::process::{ExactProcess, ExactProcessConfig, GaussianProcess, StudentTProcess};
 use ebp::{IndexedSet, Result};
@@ -51,9 +51,10 @@ impl Kernel for FeatureKernel {
         }
     }
 
-    fn add_gradient(&self, _: &[f64], _: &[f64], _: &[f64], _: &mut [f64]) {}
+    fn add_gradient(&self, _: Pairs<'_>, _: &mut [f64]) {}
 
-    fn add_location_gradient(&self, at: &[f64], others: &[f64], weights: &[f64], sum: &mut [f64]) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, sum: &mut [f64]) {
+        let Pairs { location: at, others, weights } = pairs;
         let slopes = [0.0, at[0].cos(), -2.0 * (2.0 * at[0]).sin()];
         for (other, weight) in others.iter().zip(weights) {
             let there = features(*other, self.dim);

@@ -4,9 +4,9 @@
 
 use ebp::model::{Model, SampleOptions, Settings, TrainOptions};
 use ebp::nn::Step;
-use ebp::process::Process;
 use ebp::process::bruno::{BrunoConfig, BrunoProcess};
 use ebp::process::statistician::{StatisticianConfig, StatisticianProcess};
+use ebp::process::{Parametric, Process};
 use ebp::rng::Stream;
 use ebp::tape::Device;
 use ebp::tensor::Tensors;
@@ -208,7 +208,7 @@ fn every_preset_trains_and_answers() {
     assert!(rows.embed(&[0.3; 11]).is_err());
     assert!(rows.process().is_ok());
     assert!(model.sample(&SampleOptions::default()).is_err());
-    for preset in ["bruno", "statistician"] {
+    for preset in ["arcs", "bruno", "statistician"] {
         let model = trained(preset, &quick);
         let options = SampleOptions { count: 3, num_points: Some(5), ..SampleOptions::default() };
         let sets = model.sample(&options).unwrap();
@@ -225,6 +225,7 @@ fn a_run_goes_on_to_the_last_bit() {
         ("gplvm", "gplvm.is_bayesian=true"),
         ("bruno", "bruno.hidden_width=8"),
         ("statistician", "statistician.hidden_width=8"),
+        ("arcs", "hidden_locations.hidden_width=8"),
     ] {
         let run = |name: &str, steps: u64, existing| {
             let steps = format!("train.num_steps={steps}");

@@ -7,9 +7,10 @@ use ebp::metric::collection::{CollectionOptions, evaluate};
 use ebp::metric::distance::ArrangedCloud;
 
 use ebp::process::{
-    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SizeLaw,
-    SummaryPooling,
+    GeneratorKind, GuessTarget, Interaction, Refining, SetBase, SetEnergyConfig, SetEnergyProcess,
+    SetEstimator, SizeLaw, SummaryPooling,
 };
+use ebp::recipe::NegativePhase;
 use ebp::rng::Stream;
 use ebp::tape::Device;
 use ebp::train::{SetSource, SetTraining, Step, Trainable};
@@ -110,6 +111,7 @@ fn step(number: u64, num_steps: u64) -> Step {
 fn a_restored_run_goes_on_to_the_last_bit() {
     let published = SetEnergyConfig::default().as_published();
     let following = SetEnergyConfig {
+        base: SetBase::Gaussian,
         guess_target: GuessTarget::Energy,
         num_dynamics_steps: 2,
         ..SetEnergyConfig::default()
@@ -118,7 +120,13 @@ fn a_restored_run_goes_on_to_the_last_bit() {
         SetEnergyConfig { generator: GeneratorKind::Recurrent, ..published.clone() },
         published,
         following,
-        SetEnergyConfig::default(),
+        SetEnergyConfig {
+            base: SetBase::Gaussian,
+            estimator: SetEstimator::Composite,
+            energy_components: 3,
+            ..SetEnergyConfig::default()
+        },
+        SetEnergyConfig { num_couplings: 2, ..SetEnergyConfig::default() },
     ] {
         check_restored(&config);
     }
@@ -150,11 +158,16 @@ fn check_restored(config: &SetEnergyConfig) {
     for number in 2..4 {
         second.step(&step(number, 4)).unwrap();
     }
-    let draw = |run: &SetTraining| run.model().sample(3, 6, 2, Stream::new(9, "draws")).unwrap();
+    let draw =
+        |run: &SetTraining| run.model().sample(3, 6, refining(2), Stream::new(9, "draws")).unwrap();
     assert_eq!(draw(&whole), draw(&second));
     let mut broken = first.state().unwrap();
     broken.retain(|name, _| !name.starts_with("average/"));
     assert!(training().restore(&broken).is_err());
+}
+
+fn refining(num_steps: usize) -> Refining {
+    Refining { num_guesses: 3, num_steps }
 }
 
 fn clouds(flat: &[f32], size: usize) -> Vec<ArrangedCloud> {
@@ -181,12 +194,13 @@ fn a_trained_model_draws_better_sets_than_independent_elements() {
     let sizes = SizeLaw::fixed(size).unwrap();
     let mut training =
         SetTraining::new(model, SetSource::Planar(PlanarFamily::Sticks), 16, sizes).unwrap();
-    let before = training.model().sample(60, size, 0, Stream::new(4, "draws")).unwrap();
+    let before =
+        training.model().sample(60, size, Refining::NONE, Stream::new(4, "draws")).unwrap();
     for number in 0..200 {
         training.step(&step(number, 200)).unwrap();
     }
     training.model_mut().use_average();
-    let after = training.model().sample(60, size, 40, Stream::new(4, "draws")).unwrap();
+    let after = training.model().sample(60, size, refining(40), Stream::new(4, "draws")).unwrap();
     let held_out =
         SetSource::Planar(PlanarFamily::Sticks).draw(60, size, 2, Stream::new(77, "held out"));
     let options = CollectionOptions { emd: None, cache: None, seed: 0 };
@@ -217,6 +231,27 @@ fn settings_out_of_range_are_named() {
     let config =
         SetEnergyConfig { generator: GeneratorKind::Hierarchical, ..SetEnergyConfig::default() };
     assert!(message(config).contains("`guess_target` must be `energy` for this generator"));
+    for (config, field) in [
+        (
+            SetEnergyConfig { guess_target: GuessTarget::Energy, ..SetEnergyConfig::default() },
+            "`base` must be `gaussian`",
+        ),
+        (
+            SetEnergyConfig { estimator: SetEstimator::Composite, ..SetEnergyConfig::default() },
+            "`estimator` must be `ade`",
+        ),
+        (
+            SetEnergyConfig { num_dynamics_steps: 1, ..SetEnergyConfig::default() },
+            "`num_dynamics_steps` must be 0",
+        ),
+        (
+            SetEnergyConfig { negative_phase: NegativePhase::Plain, ..SetEnergyConfig::default() },
+            "`negative_phase` must be `weighted`",
+        ),
+    ] {
+        let found = message(config);
+        assert!(found.contains(field), "{found}");
+    }
     let model = model(Interaction::DeepSets, SummaryPooling::Mean);
     let offsets = SetOffsets::uniform(1, 1).unwrap();
     let solid = Clouds::new(3, vec![0.0; 3], offsets, vec!["solid".into()]).unwrap();

@@ -10,7 +10,7 @@ mod twin;
 use std::sync::Arc;
 
 use ebp::SetOffsets;
-use ebp::tape::{Choice, Device};
+use ebp::tape::{Choice, Convolution, Device};
 
 #[test]
 fn entries_sums_rows_and_columns_agree_with_their_formulas() {
@@ -25,6 +25,11 @@ fn laws_flows_cells_norms_and_attention_agree_with_their_formulas() {
 #[test]
 fn mixtures_agree_with_their_formulas() {
     cases::mixtures().iter().for_each(cases::Case::check_on_the_cpu);
+}
+
+#[test]
+fn convolutions_agree_with_their_formulas() {
+    cases::convolutions().iter().for_each(cases::Case::check_on_the_cpu);
 }
 
 #[test]
@@ -80,6 +85,13 @@ fn shapes_that_do_not_fit_are_refused() {
         tape.weight_figures(x, None, Some(y)).unwrap_err(),
         tape.upload(vec![0.0; 5], (2, 3)).unwrap_err(),
         Choice::new(2, vec![2]).unwrap_err(),
+        tape.convolve(x, y, Convolution::new((1, 2), 1, 1).unwrap()).unwrap_err(),
+        tape.convolve(x, y, Convolution::new((3, 1), 3, 1).unwrap()).unwrap_err(),
+        tape.convolve_transposed(x, y, Convolution::new((5, 1), 3, 2).unwrap()).unwrap_err(),
+        Convolution::new((0, 2), 3, 1).unwrap_err(),
+        Convolution::new((2, 2), 4, 1).unwrap_err(),
+        Convolution::new((2, 2), 17, 1).unwrap_err(),
+        Convolution::new((2, 2), 3, 4).unwrap_err(),
     ];
     for error in errors {
         assert!(error.to_string().contains(" must "), "{error}");

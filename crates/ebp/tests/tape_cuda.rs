@@ -101,6 +101,12 @@ fn networks_partitions_and_dynamics_agree() {
     compare(&cases::points());
 }
 
+/// Sums over a whole picture's places, in parts of rows on a GPU.
+#[test]
+fn convolutions_agree() {
+    compare(&cases::convolutions());
+}
+
 #[test]
 fn cases_larger_than_a_block_agree() {
     compare(&cases::large());

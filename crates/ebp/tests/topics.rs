@@ -259,8 +259,8 @@ fn correlated_topics_are_consistent() {
     assert!((sum - whole).abs() < 4.0 * square.sqrt(), "{sum} {whole} ± {}", square.sqrt());
 }
 
-/// Three quarters of the way, in nats, from 100 words alike to the truth, which is known of the built-in bars:
-/// twenty topics from 360 short documents may leave two of them mixed.
+/// Nine tenths of the way, in nats, from 100 words alike to the truth, which is known of the built-in bars: 360
+/// short documents do not tell more of twenty topics.
 #[test]
 fn lda_finds_the_bars() {
     let changes = ["data.num_documents=400", "data.document_length=60", "train.num_steps=120"];
@@ -272,7 +272,7 @@ fn lda_finds_the_bars() {
     let found = completion_perplexity(law, &data.held_out, 0).unwrap();
     let truth = completion_perplexity(data.truth.as_ref().unwrap(), &data.held_out, 0).unwrap();
     let way = |perplexity: f64| (100.0 / perplexity).ln();
-    assert!(way(found.value) > 0.75 * way(truth.value), "{found:?} {truth:?}");
+    assert!(way(found.value) > 0.9 * way(truth.value), "{found:?} {truth:?}");
     assert!(bound_perplexity(law, &data.held_out, 0).unwrap().value > truth.value);
 }
 
@@ -292,8 +292,18 @@ fn documents_of_files_are_read_and_counted() {
     assert_eq!((data.num_empty, data.num_unknown), (2, 81));
     assert_eq!(data.vocabulary, ["god", "space", "car", "ice"]);
     assert_eq!((data.classes.len(), data.labels.len()), (2, 19));
+    // Documents 8 and 18 are left out, 9 and 19 held out as before.
+    let changes = [source.as_str(), "data.left_out_part=8"];
+    let Data::Topics(fewer) = Data::load(&Settings::preset("lda", &changes).unwrap()).unwrap()
+    else {
+        panic!("documents")
+    };
+    assert_eq!((fewer.training.len(), fewer.labels.len()), (17, 17));
+    assert_eq!(fewer.held_out, data.held_out);
+    assert_eq!(fewer.training.document(8), data.training.document(9));
     for (change, word) in [
         ("data.held_out_part=10".to_owned(), "held_out_part"),
+        ("data.left_out_part=9".to_owned(), "not the one that is held out"),
         ("data.source=nowhere".to_owned(), "must name documents"),
         (
             format!("data.source={:?}", folder.path().join("news.vocab").display().to_string()),

@@ -60,7 +60,7 @@ pub(crate) struct CompleteArguments {
     #[arg(long)]
     grain: bool,
 
-    /// Fill in the pixels in so many portions, each given those before it
+    /// Fill in the pixels in so many portions, each given those before it; they grow with what is known
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = crate::args::at_least_one)]
     rounds: usize,
@@ -70,7 +70,8 @@ pub(crate) struct CompleteArguments {
     #[arg(value_parser = crate::args::at_least_one)]
     langevin: Option<usize>,
 
-    /// Resize picture and mask to the size that the model knows
+    /// Resize picture and mask to the size that the model knows; models without parameters of single
+    /// places read other sizes too
     #[arg(long)]
     resize: bool,
 
@@ -122,7 +123,16 @@ pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
 
 fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
-    let size = model.pictures()?.size();
+    let resized;
+    let mut pictures = model.pictures()?;
+    if pictures.reads_any_size() && !arguments.resize {
+        let own = GivenPicture::size_of(&arguments.image, pictures.size().channels)?;
+        if own != pictures.size() {
+            resized = pictures.resized(own)?;
+            pictures = &resized;
+        }
+    }
+    let size = pictures.size();
     let mask = MaskOptions {
         mask: arguments.mask.as_deref(),
         is_inverted: arguments.invert_mask,
@@ -139,7 +149,7 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
     let clock = progress::clock(1, arguments.common.quiet);
     clock.set_message(format!("{} completions", arguments.count));
     let options = CompleteOptions { count: arguments.count, draw, stream };
-    let found = model.complete(&given, &options)?;
+    let found = pictures.complete(&given, &options)?;
     clock.finish_and_clear();
     let mut pictures: Vec<_> = (1..)
         .zip(found.images(size))

@@ -17,7 +17,7 @@ use self::clouds::{
     Table2Arguments,
 };
 use self::curves::Figure1Arguments;
-use self::laws::{ConsistencyArguments, SbcArguments};
+use self::laws::{ConsistencyArguments, DocumentArguments, SbcArguments, SimulationArguments};
 use self::pictures::CompletionArguments;
 use crate::args::Common;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub(crate) struct ReproduceArguments {
 enum Experiment {
     /// Figure 1: learned densities of two-branched curves, beside the truth and all rivals
     Figure1(Figure1Arguments),
-    /// Generated clouds beside held-out ones, with the training sets as the oracle
+    /// Generated clouds beside held-out ones, with training sets in their place as a yardstick
     Generation(GenerationArguments),
     /// Chamfer distance to clean clouds before and after denoising
     Denoising(DenoisingArguments),
@@ -59,6 +59,10 @@ enum Experiment {
     Consistency(ConsistencyArguments),
     /// Simulation-based calibration of posteriors in closed form
     Sbc(SbcArguments),
+    /// Topic models and the energy-based process on documents, chosen on one part and judged by another
+    Documents(DocumentArguments),
+    /// Patterns of known Gibbs processes beside those of spatstat: number of points and Ripley's K
+    Simulation(SimulationArguments),
 }
 
 /// Runs the experiment that was named.
@@ -75,6 +79,8 @@ pub(crate) fn run(arguments: &ReproduceArguments) -> Result<(), Failure> {
         Experiment::Mnist(arguments) => arguments.run("mnist", "mnist"),
         Experiment::Consistency(arguments) => arguments.run(),
         Experiment::Sbc(arguments) => arguments.run(),
+        Experiment::Simulation(arguments) => arguments.run(),
+        Experiment::Documents(arguments) => arguments.run(),
         Experiment::Celeba(arguments) => arguments.run("celeba", "celeba"),
     }
 }

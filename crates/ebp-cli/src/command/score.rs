@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ebp::data::npy::{Array, Precision, write_npy};
-use ebp::experiment::table;
+use ebp::experiment::{table, with_interval};
 use ebp::model::{Model, PriorKind, ScoreOptions, read_cloud_inputs};
 use ebp::process::{LogDensity, ScoreSettings};
 use ebp::rng::Stream;
@@ -97,23 +97,10 @@ struct Row {
     log_partition: f64,
     log_partition_error: f64,
     /// Bounds of the learned sampler, with their errors.
-    log_partition_bounds: Option<[Bound; 2]>,
+    log_partition_bounds: Option<[LogDensity; 2]>,
     /// None for −∞.
     worst_log_density: Option<f64>,
     worst_point: usize,
-}
-
-/// A bound of log Z.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Bound {
-    value: f64,
-    std_error: f64,
-}
-
-impl From<LogDensity> for Bound {
-    fn from(found: LogDensity) -> Self {
-        Self { value: found.value, std_error: found.std_error }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -160,7 +147,7 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
             row.outside.to_string(),
             format!("{:.3}", row.energy),
             match row.log_likelihood {
-                Some(value) => format!("{value:.3} ± {:.3}", row.std_error),
+                Some(value) => with_interval(value, row.std_error, 3),
                 None => "−∞".to_owned(),
             },
             row.draws.to_string(),
@@ -171,8 +158,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
             row.worst_point.to_string(),
         ];
         if let Some(bounds) = &row.log_partition_bounds {
-            line.push(format!("{:.3} ± {:.3}", row.log_partition, row.log_partition_error));
-            line.extend(bounds.map(|b| format!("{:.3} ± {:.3}", b.value, b.std_error)));
+            line.push(with_interval(row.log_partition, row.log_partition_error, 3));
+            line.extend(bounds.map(|b| with_interval(b.value, b.std_error, 3)));
         }
         lines.push(line);
     }
@@ -185,7 +172,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
             report.sets.len()
         ),
     };
-    let law = format!("θ from {}; ± is a standard error over all random numbers\n", report.prior);
+    let law =
+        format!("θ from {}; ± is half of a 95 % interval over all random numbers\n", report.prior);
     output::print(&format!("{}{law}{trust}", table(&lines)))
 }
 
@@ -224,9 +212,7 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
             kl: score.kl,
             log_partition: score.log_partition.value,
             log_partition_error: score.log_partition.std_error,
-            log_partition_bounds: score
-                .partition_bounds
-                .map(|bounds| [bounds.lower.into(), bounds.upper.into()]),
+            log_partition_bounds: score.partition_bounds.map(|bounds| [bounds.lower, bounds.upper]),
             worst_log_density: worst.map(|(_, &x)| f64::from(x)).filter(|x| x.is_finite()),
             worst_point: worst.map_or(0, |(point, _)| point),
         });

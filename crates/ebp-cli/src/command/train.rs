@@ -28,6 +28,7 @@ Examples:
   ebp train digits                             built-in pictures, to be completed
   ebp train gplvm --data wine.csv              rows of a table on a map, labels in a column `label`
   ebp train statistician --data strokes.npy    sets of vectors by a context and latents
+  ebp train arcs                               sets of vectors at locations that nobody saw
   ebp train lda --data 20news.feat             topics of documents (also plsi, ctm, rsm)
   ebp train --data weather.csv                 your own table: columns set (optional), t, x
   ebp train rival/anp --data weather.csv       the same by an attentive neural process

@@ -4,6 +4,20 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// Settings of a model of curves so small that a step takes a millisecond.
+pub(crate) const TINY_CURVES: [&str; 10] = [
+    "--set",
+    "model.encoder_widths=[8]",
+    "--set",
+    "model.head_widths=[8]",
+    "--set",
+    "model.energy_widths=[12, 12]",
+    "--set",
+    "tasks.num_sets=4",
+    "--set",
+    "model.latent_dim=2",
+];
+
 /// What happened.
 pub(crate) fn ebp(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ebp"))
@@ -27,4 +41,9 @@ pub(crate) fn refusal(folder: &Path, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(output.stdout.is_empty());
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a command that works prints, as JSON.
+pub(crate) fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&good(folder, arguments)).expect("JSON")
 }

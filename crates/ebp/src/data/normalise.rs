@@ -35,6 +35,17 @@ pub struct Affine {
     pub scale: f32,
 }
 
+/// Turns points of two numbers, or points of three about an axis, from the next axis towards the one after
+/// it.
+pub(crate) fn turn_about(points: &mut [f32], (dim, axis): (usize, usize), angle: f32) {
+    let [from, towards] = if dim == 2 { [0, 1] } else { [(axis + 1) % 3, (axis + 2) % 3] };
+    let (sine, cosine) = (libm::sinf(angle), libm::cosf(angle));
+    for point in points.chunks_exact_mut(dim) {
+        let (a, b) = (point[from], point[towards]);
+        (point[from], point[towards]) = (cosine * a - sine * b, sine * a + cosine * b);
+    }
+}
+
 impl Affine {
     /// c = 0, s = 1.
     pub fn identity(dim: usize) -> Self {
@@ -195,6 +206,25 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A quarter takes each axis to the next but one: x to y about z.
+    #[test]
+    fn a_quarter_turn_takes_one_axis_to_another() {
+        for axis in 0..3 {
+            let mut points = vec![0.0; 9];
+            points[(axis + 1) % 3] = 2.0;
+            points[3 + (axis + 2) % 3] = 1.0;
+            points[6 + axis] = 5.0;
+            turn_about(&mut points, (3, axis), std::f32::consts::FRAC_PI_2);
+            let mut expected = [0.0; 9];
+            expected[(axis + 2) % 3] = 2.0;
+            expected[3 + (axis + 1) % 3] = -1.0;
+            expected[6 + axis] = 5.0;
+            for (found, expected) in points.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-6, "{axis}: {points:?}");
+            }
+        }
+    }
 
     #[test]
     fn global_is_what_pointflow_computes() {

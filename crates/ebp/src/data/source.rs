@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use super::cache::{Cache, Kind, Split};
 use super::cloud::{Clouds, read_cloud_files};
 use super::normalise::{Affine, Moments};
+use super::parts::share_of;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
 
@@ -214,12 +215,8 @@ impl CloudSource {
             let others = [self.members(Split::Validation), self.members(Split::Test)].concat();
             return Ok((self.select(&train)?, self.select(&others)?));
         }
-        let count = self.num_sets();
-        if held_out == 0 || held_out >= count {
-            let expected = format!("at least 1 and below {count}, the number of clouds");
-            return Err(Error::invalid("held_out", expected, held_out));
-        }
-        let order = stream.permutation(count);
+        let held_out = share_of(held_out, self.num_sets())?;
+        let order = stream.permutation(self.num_sets());
         Ok((self.select(&order[held_out..])?, self.select(&order[..held_out])?))
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::data::Grid;
-use crate::nn::{Dense, DenseConfig, Initialiser};
+use crate::nn::{Dense, DenseConfig, Initialiser, Size};
 use crate::recipe::EnergyBasedConfig;
 use crate::tape::{Choice, Group, Interpolation, Tape, Var};
 
@@ -29,11 +29,11 @@ pub(crate) struct Canvas {
 impl Canvas {
     pub(crate) fn new(
         config: &EnergyBasedConfig,
-        grid: Grid,
+        (grid, cells): (Grid, Size),
         num_pooled: usize,
         group: &mut Group<'_>,
     ) -> Result<Self> {
-        let num_places = grid.num_places();
+        let (num_places, size) = (grid.num_places(), (grid.width(), grid.height()));
         let layers = if config.canvas_dim > 0 {
             let layers = DenseConfig {
                 inputs: config.latent_dim + num_pooled,
@@ -47,8 +47,7 @@ impl Canvas {
         } else {
             None
         };
-        let interpolation =
-            (config.local_dim > 0).then(|| Arc::new(interpolation(grid, config.local_side)));
+        let interpolation = (config.local_dim > 0).then(|| Arc::new(interpolation(size, cells)));
         let (width, local_dim) = (config.canvas_dim, config.local_dim);
         Ok(Self { num_places, width, local_dim, layers, interpolation })
     }
@@ -82,30 +81,28 @@ impl Canvas {
     }
 }
 
-/// Bilinear weights of the nearest four cells of a coarse grid, for every place.
+/// Bilinear weights of the nearest four of some cells, for every place of a grid.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a position on the grid of cells is small and not negative"
 )]
-fn interpolation(grid: Grid, side: usize) -> Interpolation {
-    let around = |index: usize, count: usize| {
-        let position =
-            ((index as f32 + 0.5) / count as f32 * side as f32 - 0.5).clamp(0.0, (side - 1) as f32);
-        let low = (position as usize).min(side.saturating_sub(2));
-        [(low, 1.0 - (position - low as f32)), ((low + 1).min(side - 1), position - low as f32)]
+pub(super) fn interpolation((width, height): Size, (across, down): Size) -> Interpolation {
+    let around = |index: usize, count: usize, cells: usize| {
+        let position = ((index as f32 + 0.5) / count as f32 * cells as f32 - 0.5)
+            .clamp(0.0, (cells - 1) as f32);
+        let low = (position as usize).min(cells.saturating_sub(2));
+        [(low, 1.0 - (position - low as f32)), ((low + 1).min(cells - 1), position - low as f32)]
     };
-    let mut weights = Vec::with_capacity(grid.num_places());
-    for place in 0..grid.num_places() {
-        let (rows, columns) = (
-            around(place / grid.width(), grid.height()),
-            around(place % grid.width(), grid.width()),
-        );
-        let cell = |down: usize, across: usize| {
-            let ((y, a), (x, b)) = (rows[down], columns[across]);
-            ((y * side + x) as u32, a * b)
+    let mut weights = Vec::with_capacity(width * height);
+    for place in 0..width * height {
+        let rows = around(place / width, height, down);
+        let columns = around(place % width, width, across);
+        let cell = |below: usize, right: usize| {
+            let ((y, a), (x, b)) = (rows[below], columns[right]);
+            ((y * across + x) as u32, a * b)
         };
         weights.push([cell(0, 0), cell(0, 1), cell(1, 0), cell(1, 1)]);
     }
-    Interpolation::new(side * side, weights)
+    Interpolation::new(across * down, weights)
 }

@@ -2,7 +2,8 @@
 //!
 //! Every variant is the preset with a few settings changed, trained for as many steps. Samples come
 //! from a Gaussian fitted to the training codes, points by resampling on a grid with annealed steps,
-//! except in the rows `sampler`, whose points are the learned sampler's own draws.
+//! except in the rows `sampler`, whose points are the learned sampler's own draws. All is measured on
+//! the sets that settings are chosen by, since variants are compared in order to choose.
 
 use std::fmt::{self, Display};
 
@@ -11,7 +12,7 @@ use serde::Serialize;
 use super::generated::chamfer;
 use super::subject::Subject;
 use super::text::{cells, table};
-use super::{CloudSource, Findings, Generation, Laboratory};
+use super::{CloudSource, Findings, Generation, Laboratory, MeasuredOn};
 use crate::figure::contact_sheet::draw_rows;
 use crate::model::PriorKind;
 use crate::process::{DrawSettings, PointMethod, PointStart};
@@ -19,12 +20,19 @@ use crate::rng::Stream;
 use crate::{Error, Result};
 
 /// What is asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AblationExperiment {
-    /// The model that is varied.
+    /// The model that is varied, measured on the sets that settings are chosen by.
     pub source: CloudSource,
     /// Only these variants; all of [`variants`] if empty.
     pub variants: Vec<String>,
+}
+
+impl Default for AblationExperiment {
+    fn default() -> Self {
+        let source = CloudSource { on: MeasuredOn::Choose, ..CloudSource::default() };
+        Self { source, variants: Vec::new() }
+    }
 }
 
 /// All variants.
@@ -42,8 +50,10 @@ pub struct AblationRow {
     /// How good its samples are.
     #[serde(flatten)]
     pub scores: Generation,
-    /// Negative log density of held-out points.
+    /// Negative log density of held-out points at θ = μ, a plug-in value.
     pub held_out_nats: f64,
+    /// −log p(set) per point is at most this with θ ~ N(0, I), up to the estimate of log Z.
+    pub held_out_bound_nats: f64,
     /// KL(q(θ | set) ‖ N(0, I)) of held-out sets.
     pub kl: f64,
     /// Latent coordinates that say something.
@@ -116,6 +126,11 @@ impl AblationExperiment {
         }
         let is_wanted =
             |name: &str| self.variants.is_empty() || self.variants.iter().any(|w| w == name);
+        if self.source.on != MeasuredOn::Choose {
+            let message = "variants are compared in order to choose among them";
+            let help = "measure them on the sets that settings are chosen by";
+            return Err(Error::refused(message).with_help(help));
+        }
         let (mut rows, mut sheet, mut dim) = (Vec::new(), Vec::new(), 3);
         for (name, changes) in known.into_iter().filter(|(name, _)| is_wanted(name)) {
             let further: Vec<String> = changes.iter().map(ToString::to_string).collect();
@@ -142,7 +157,7 @@ fn sampler_clouds(subject: &Subject) -> Result<Option<Vec<Vec<f32>>>> {
         return Ok(None);
     }
     let stream = Stream::new(model.settings().seed, "sampler");
-    let count = subject.num_held_out()?;
+    let count = subject.num_references()?;
     let theta = model.prior(PriorKind::Gaussian)?.sample(count, stream.child(0))?;
     let draw = DrawSettings { start: PointStart::Sampler, num_steps: 0, ..DrawSettings::default() };
     let num_points = subject.num_points()?;
@@ -152,7 +167,7 @@ fn sampler_clouds(subject: &Subject) -> Result<Option<Vec<Vec<f32>>>> {
 fn row(name: &str, subject: &Subject, samples: &[Vec<f32>]) -> Result<AblationRow> {
     let model = subject.model()?;
     let (dim, num_points) = (model.dim(), subject.num_points()?);
-    let held_out = subject.held_out()?;
+    let held_out = subject.references()?;
     let references = subject.raw(&held_out)?;
     let stream = Stream::new(0, "ablation");
     let number = model.evaluate(&held_out, stream.child(0))?;
@@ -162,8 +177,9 @@ fn row(name: &str, subject: &Subject, samples: &[Vec<f32>]) -> Result<AblationRo
     Ok(AblationRow {
         variant: name.to_owned(),
         seconds: subject.seconds(),
-        scores: Generation::measure(samples, &references, dim, num_points, model.device())?,
+        scores: Generation::measure(samples, &references, dim, num_points, None, model.device())?,
         held_out_nats: number("nats"),
+        held_out_bound_nats: number("bound_nats"),
         kl: number("kl"),
         active_units: codes.num_active(),
         reconstruction_cd: chamfer(&rebuilt, &references, dim)?,
@@ -179,7 +195,8 @@ impl Display for AblationReport {
             "MMD-CD ×10³",
             "JSD ×10²",
             "rebuilt CD ×10³",
-            "nats",
+            "nats at μ",
+            "bound",
             "KL",
             "active",
             "s",
@@ -194,6 +211,7 @@ impl Display for AblationReport {
                 row.scores.jsd.map_or("–".into(), |jsd| format!("{:.2}", 100.0 * jsd)),
                 format!("{:.2}", 1e3 * row.reconstruction_cd),
                 format!("{:.3}", row.held_out_nats),
+                format!("{:.3}", row.held_out_bound_nats),
                 format!("{:.1}", row.kl),
                 row.active_units.to_string(),
                 row.seconds.map_or("–".into(), |seconds| format!("{seconds:.0}")),

@@ -2,7 +2,8 @@
 //! scores and their pictures.
 //!
 //! The first model is trained as its preset says, or for a time; every other gets as many steps as
-//! fit into the same time, by the median of fifteen steps of each.
+//! fit into the same time, by the median of fifteen steps of each. Rivals have their own settings, the
+//! presets `rival/pictures/NAME`, and the data, tasks and evaluation of the experiment.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -14,7 +15,11 @@ use super::outcome::{Jury, PictureOutcome, completion_mosaic, score_table};
 use super::{Findings, Laboratory};
 use crate::figure::save;
 use crate::files::{read_json, write_json};
-use crate::model::{Data, PictureData, PictureProcessName, PictureSettings, Settings, rehearse};
+use crate::model::{
+    Data, NeuralSettings, PictureData, PictureProcessName, PictureSettings, Settings, rehearse,
+};
+use crate::process::neural::Likelihood;
+use crate::train::PictureTaskConfig;
 use crate::{Error, Result};
 
 /// Steps by which the time of a step is measured, and those before them, which warm up.
@@ -28,8 +33,11 @@ pub struct CompletionExperiment {
     pub name: String,
     /// Settings of the models.
     pub settings: PictureSettings,
-    /// Names such as `ebp-exact`, `cnp`, `np`, `anp`; see [`PictureProcessName::ALL`].
+    /// Names such as `ebp-exact` or `convcnp`, see [`PictureProcessName::ALL`]; a rival with `-levels` at
+    /// the end gives shares of levels in place of a Gaussian.
     pub models: Vec<String>,
+    /// What was changed of the settings, `key=value`: rivals take the same changes.
+    pub changes: Vec<String>,
     /// Every model is trained for so long in place of the settings' steps.
     pub seconds: Option<f64>,
 }
@@ -72,7 +80,7 @@ impl CompletionExperiment {
         let mut outcomes: Vec<PictureOutcome> = Vec::new();
         for model in models {
             let budget = self.seconds.or(outcomes.first().map(|first| first.seconds));
-            outcomes.push(self.outcome(laboratory, model, budget, &data, &mut jurors)?);
+            outcomes.push(self.outcome(laboratory, &model, budget, &data, &mut jurors)?);
         }
         let report = CompletionReport { experiment: self.name.clone(), outcomes };
         Ok(Findings { report, pictures: Vec::new() })
@@ -82,12 +90,12 @@ impl CompletionExperiment {
     fn outcome(
         &self,
         laboratory: &mut Laboratory<'_>,
-        process: PictureProcessName,
+        contestant: &Contestant,
         budget: Option<f64>,
         data: &Data,
         jurors: &mut Jurors,
     ) -> Result<PictureOutcome> {
-        let name = process.name();
+        let name = &contestant.name;
         let path = laboratory.file(&format!("{name}.json"));
         let picture = laboratory.file(&format!("{name}.png"));
         if let Some(found) = read_json::<PictureOutcome>(&path) {
@@ -97,8 +105,8 @@ impl CompletionExperiment {
             return Err(Error::invalid("data", "pictures", "data of another kind"));
         };
         laboratory.watch.begin(name);
-        let mut settings = PictureSettings { process, ..self.settings.clone() };
-        let duration = duration(laboratory, &settings, pictures, budget)?;
+        let mut settings = self.settings_of(contestant)?;
+        let duration = duration(laboratory, name, &settings, pictures, budget)?;
         settings.train.num_steps = duration.steps;
         let trained = laboratory.model_on(name, Settings::Pictures(Box::new(settings)), data)?;
         let model = trained.pictures()?;
@@ -125,23 +133,61 @@ impl CompletionExperiment {
     }
 }
 
-fn parse(name: &str) -> Result<PictureProcessName> {
-    PictureProcessName::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
-        let known: Vec<_> = PictureProcessName::ALL.iter().map(|model| model.name()).collect();
-        Error::refused(format!("there is no model `{name}` of pictures"))
-            .with_help(format!("known are: {}", known.join(", ")))
-    })
+/// A model by its name.
+#[derive(Clone, Debug)]
+struct Contestant {
+    name: String,
+    process: PictureProcessName,
+    likelihood: Likelihood,
+}
+
+/// What rivals with shares of levels are called beside their own name.
+const LEVELS: &str = "-levels";
+
+fn parse(name: &str) -> Result<Contestant> {
+    let (own, likelihood) = match name.strip_suffix(LEVELS) {
+        Some(own) => (own, Likelihood::Levels),
+        None => (name, Likelihood::Gaussian),
+    };
+    let found = PictureProcessName::ALL.into_iter().find(|model| {
+        model.name() == own && !(model.is_energy_based() && likelihood == Likelihood::Levels)
+    });
+    if let Some(process) = found {
+        return Ok(Contestant { name: name.to_owned(), process, likelihood });
+    }
+    let known: Vec<_> = PictureProcessName::ALL.iter().map(|model| model.name()).collect();
+    let help = format!("known are: {}; rivals also with `{LEVELS}`", known.join(", "));
+    Err(Error::refused(format!("there is no model `{name}` of pictures")).with_help(help))
+}
+
+impl CompletionExperiment {
+    /// The experiment's settings, and what a rival has of its own.
+    fn settings_of(&self, contestant: &Contestant) -> Result<PictureSettings> {
+        let settings = PictureSettings { process: contestant.process, ..self.settings.clone() };
+        if contestant.process.is_energy_based() {
+            return Ok(settings);
+        }
+        let preset = format!("rival/pictures/{}", contestant.process.name());
+        let Settings::Pictures(own) = Settings::preset(&preset, &self.changes)? else {
+            return Err(Error::invalid("preset", "one of pictures", preset));
+        };
+        let num_pictures = own.tasks.num_pictures;
+        let neural = NeuralSettings { likelihood: contestant.likelihood, ..own.neural };
+        let tasks = PictureTaskConfig { num_pictures, ..settings.tasks };
+        Ok(PictureSettings { neural, tasks, max_target: own.max_target, ..settings })
+    }
 }
 
 /// How long a model is trained: decided once and kept, so that an interrupted training goes on as
 /// it began.
 fn duration(
     laboratory: &Laboratory<'_>,
+    name: &str,
     settings: &PictureSettings,
     data: &PictureData,
     budget: Option<f64>,
 ) -> Result<Duration> {
-    let path: PathBuf = laboratory.file(&format!("{}.plan.json", settings.process.name()));
+    let path: PathBuf = laboratory.file(&format!("{name}.plan.json"));
     if let Some(duration) = read_json(&path) {
         return Ok(duration);
     }

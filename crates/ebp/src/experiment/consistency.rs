@@ -21,15 +21,33 @@ use super::text::{cells, table};
 use super::{Findings, Laboratory};
 use crate::data::{CurveFamily, Grid};
 use crate::linalg::log_sum_exp;
-use crate::model::{Data, Model, Settings};
+use crate::model::{Data, LatentData, Model, Settings};
 use crate::process::{LEVEL_CELL, LogDensity, Predictive, Process, Task, picture_task};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
 
-/// Models of curves that can be measured; pictures are `digits` and `digits-latent`.
-pub const MODELS: [&str; 9] =
-    ["gp", "tp", "vip", "ebp-importance", "np", "anp", "cnp", "digits", "digits-latent"];
-/// Context elements of curves, in turn.
+/// What can be measured: models of curves, sets without locations (`bruno`, `statistician`, `arcs`) by
+/// their presets, pictures (`digits`, `digits-latent`).
+pub const MODELS: [&str; 13] = [
+    "gp",
+    "tp",
+    "vip",
+    "ebp-importance",
+    "ebp-ade",
+    "np",
+    "anp",
+    "cnp",
+    "bruno",
+    "statistician",
+    "arcs",
+    "digits",
+    "digits-latent",
+];
+/// Sets without locations.
+const SETS: [&str; 3] = ["bruno", "statistician", "arcs"];
+/// Their values in standard deviations, and nodes along an axis, for one and for two numbers.
+const SET_NODES: [(f64, usize); 2] = [(8.0, 128), (4.0, 40)];
+/// Context elements of curves and sets, in turn.
 const CONTEXTS: [usize; 2] = [5, 15];
 /// Given pixels.
 const PIXELS: usize = 50;
@@ -123,21 +141,28 @@ pub struct Pair {
     pub b: IndexedSet,
 }
 
-/// Values of a over which an integral goes, and the log of a cell's width.
+/// Values of a over which an integral goes, and the log of a cell's volume.
 #[derive(Clone, Debug)]
 pub struct Values {
-    /// Middles of cells.
+    /// Middles of cells, `[cells, d]`.
     pub middles: Vec<f64>,
-    /// log of their width.
-    pub log_width: f64,
+    /// d.
+    pub dim: usize,
+    /// log of a cell's volume.
+    pub log_volume: f64,
 }
 
 impl Values {
-    /// `count` cells on a range.
-    pub fn new((low, high): (f64, f64), count: usize) -> Self {
+    /// `count` cells along each of `dim` axes on a range.
+    pub fn new((low, high): (f64, f64), count: usize, dim: usize) -> Self {
         let width = (high - low) / count as f64;
-        let middles = (0..count).map(|k| low + width * (k as f64 + 0.5)).collect();
-        Self { middles, log_width: width.ln() }
+        let middle = |k: usize| low + width * (k as f64 + 0.5);
+        // How many cells away the next one along each axis is, and how many there are.
+        let strides: Vec<usize> =
+            std::iter::successors(Some(1), |n| Some(n * count)).take(dim + 1).collect();
+        let cell = |place: usize| strides[..dim].iter().map(move |n| middle(place / n % count));
+        let middles = (0..strides[dim]).flat_map(cell).collect();
+        Self { middles, dim, log_volume: dim as f64 * width.ln() }
     }
 }
 
@@ -181,16 +206,16 @@ pub fn differences(process: &dyn Process, pair: &Pair) -> Result<Differences> {
 pub fn marginal_difference(process: &dyn Process, pair: &Pair, values: &Values) -> Result<f64> {
     let Pair { context, a, b } = pair;
     let given = process.condition(context)?;
-    let count = values.middles.len();
-    let line =
-        IndexedSet::new(a.location_dim(), 1, a.locations().repeat(count), values.middles.clone())?;
+    let (count, dim) = (values.middles.len() / values.dim, values.dim);
+    let locations = a.locations().repeat(count);
+    let line = IndexedSet::new(a.location_dim(), dim, locations, values.middles.clone())?;
     let masses: Vec<f64> = given.log_density(&line)?.iter().map(|p| p.value).collect();
     let largest = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut terms = Vec::new();
     for (k, mass) in masses.iter().enumerate().filter(|(_, m)| **m > largest + LOG_NEGLIGIBLE) {
         let larger = union(context, &line.select(&[k]))?;
         let further = process.condition(&larger)?;
-        terms.push(mass + values.log_width + single(further.as_ref(), b)?.value);
+        terms.push(mass + values.log_volume + single(further.as_ref(), b)?.value);
     }
     Ok(log_sum_exp(&terms) - single(given.as_ref(), b)?.value)
 }
@@ -258,7 +283,11 @@ impl ConsistencyExperiment {
         let mut rows = Vec::new();
         for name in &self.models {
             laboratory.watch.begin(name);
-            if name.starts_with("digits") {
+            if SETS.contains(&name.as_str()) {
+                let settings = Settings::preset(name, &[] as &[&str])?;
+                let (model, data) = laboratory.model(&format!("models/{name}"), settings)?;
+                rows.push(self.sets(name, &model, &data)?);
+            } else if name.starts_with("digits") {
                 let mut changes = vec![format!("train.num_steps={PICTURE_STEPS}")];
                 if name == "digits-latent" {
                     changes.push("model.mode=full-set".to_owned());
@@ -270,6 +299,9 @@ impl ConsistencyExperiment {
             } else {
                 let settings = match name.as_str() {
                     "ebp-importance" => Settings::preset(family.name(), &[] as &[&str])?,
+                    "ebp-ade" => {
+                        Settings::preset(family.name(), &["model.estimator=ade".to_owned()])?
+                    }
                     rival => {
                         let source = format!("data.source={}", family.name());
                         Settings::preset(&format!("rival/{rival}"), &[source])?
@@ -280,7 +312,7 @@ impl ConsistencyExperiment {
                 model.set_num_draws(self.num_draws);
                 let process = model.curves()?;
                 let pairs = self.curve_pairs(family)?;
-                let values = Values::new(process.value_range()?, NODES);
+                let values = Values::new(process.value_range()?, NODES, 1);
                 rows.push(ConsistencyRow::measure(
                     name,
                     process,
@@ -309,6 +341,33 @@ impl ConsistencyExperiment {
             })
         };
         (0..self.num_pairs).map(pair).collect()
+    }
+
+    /// Sets without locations, in standard deviations.
+    fn sets(&self, name: &str, model: &Model, data: &Data) -> Result<ConsistencyRow> {
+        let (Data::Latents(LatentData::Sets(sets)), latents) = (data, model.latents()?) else {
+            return Err(Error::failed("the data of sets are of another kind"));
+        };
+        let (dim, size) = (sets.dim(), latents.settings().data.set_size);
+        let drawn = sets.held_out(self.num_pairs).values;
+        let pair = |(number, set): (usize, &[f32])| {
+            let known = CONTEXTS[number % CONTEXTS.len()].min(size - 2);
+            let values = set.iter().map(|&x| f64::from(x)).collect();
+            let set = IndexedSet::new(0, dim, Vec::new(), values)?;
+            Ok(Pair {
+                context: set.select(&(0..known).collect::<Vec<_>>()),
+                a: set.select(&[known]),
+                b: set.select(&[known + 1]),
+            })
+        };
+        let pairs: Vec<Pair> =
+            drawn.chunks_exact(size * dim).enumerate().map(pair).collect::<Result<_>>()?;
+        let Some((reach, count)) = dim.checked_sub(1).and_then(|at| SET_NODES.get(at)) else {
+            let message = format!("integrals over elements of {dim} numbers are too many sums");
+            return Err(Error::refused(message));
+        };
+        let values = Values::new((-reach, *reach), *count, dim);
+        ConsistencyRow::measure(name, latents.process()?, &pairs, (self.num_integrals, &values))
     }
 
     /// Neighbours, one of which lies in the other's window, and pixels far from each other.
@@ -348,8 +407,8 @@ impl ConsistencyExperiment {
             };
             (0..self.num_pairs).map(pair).collect()
         };
-        let levels = Values::new((-1.0, 1.0), 256);
-        debug_assert!((levels.log_width - LEVEL_CELL.ln()).abs() < 1e-12);
+        let levels = Values::new((-1.0, 1.0), 256, 1);
+        debug_assert!((levels.log_volume - LEVEL_CELL.ln()).abs() < 1e-12);
         let process: &dyn Process = model.pictures()?.process();
         let integrals = (self.num_integrals, &levels);
         let row = |words: &str, is_near: bool| {
@@ -430,7 +489,7 @@ mod tests {
         }
         // The midpoint rule on cells of 0.16 σ of the narrowest law, N(·, 0.01), is exact to rounding;
         // tails of the Student law beyond ±8 are below 10⁻⁵ with 4 + 5 degrees of freedom.
-        let values = Values::new((-8.0, 8.0), 1000);
+        let values = Values::new((-8.0, 8.0), 1000, 1);
         for (process, tolerance) in exact.into_iter().zip([1e-6, 1e-4]) {
             let found = marginal_difference(process, &pairs()[0], &values).unwrap();
             assert!(found.abs() < tolerance, "{}: {found}", process.name());

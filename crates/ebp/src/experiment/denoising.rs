@@ -1,6 +1,6 @@
 //! The paper's denoising, and denoising of whole clouds.
 //!
-//! Two protocols on held-out clouds. `ball` perturbs the points within a radius of a random point and
+//! Two protocols on clouds that no choice has seen. `ball` perturbs the points within a radius of a random point and
 //! moves those only; `everywhere` perturbs all points and moves all. Lengths are in the units of the
 //! data, Chamfer distances to the clean clouds are means of squares.
 
@@ -8,10 +8,10 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 
-use super::generated::chamfer;
+use super::generated::chamfers;
 use super::subject::Subject;
 use super::text::{cells, table};
-use super::{CloudSource, Findings, Laboratory};
+use super::{CloudSource, Findings, Laboratory, PartSizes};
 use crate::Result;
 use crate::figure::contact_sheet::draw_rows;
 use crate::process::DenoiseSettings;
@@ -55,8 +55,8 @@ impl Default for DenoisingExperiment {
 pub struct DenoisingReport {
     /// Where the clouds come from.
     pub data: String,
-    /// How many.
-    pub clouds: usize,
+    /// How many were learned from, chosen by and measured on.
+    pub parts: PartSizes,
     /// Steps of denoising.
     pub steps: usize,
     /// One per protocol.
@@ -80,6 +80,19 @@ pub struct DenoisingRow {
     pub clean_theta: f64,
     /// 1 − own_theta/before.
     pub removed: f64,
+    /// Half of its 95 % interval over clouds.
+    pub removed_error: f64,
+}
+
+/// 1 − Σ after/Σ before, and half of its 95 % interval over clouds: the ratio's residuals, linearised.
+fn removed(before: &[f64], after: &[f64]) -> (f64, f64) {
+    let total: f64 = before.iter().sum();
+    let ratio = after.iter().sum::<f64>() / total;
+    let residuals =
+        before.iter().zip(after).map(|(before, after)| (after - ratio * before).powi(2));
+    let count = before.len() as f64;
+    let error = (residuals.sum::<f64>() * count / (count - 1.0).max(1.0)).sqrt() / total;
+    (1.0 - ratio, 1.96 * error)
 }
 
 /// Clouds of a row of the picture.
@@ -100,15 +113,18 @@ impl DenoisingExperiment {
             laboratory.watch.begin(&format!("denoising: {protocol}"));
             let clouds = self.clouds(&subject, sigma, radius)?;
             let to_clean =
-                |found: &[Vec<f32>]| chamfer(found, &clouds.clean, subject.model()?.dim());
+                |found: &[Vec<f32>]| chamfers(found, &clouds.clean, subject.model()?.dim());
             let (before, own_theta) = (to_clean(&clouds.noisy)?, to_clean(&clouds.own)?);
+            let (removed, removed_error) = removed(&before, &own_theta);
+            let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len().max(1) as f64;
             rows.push(DenoisingRow {
                 protocol,
                 sigma,
-                before,
-                own_theta,
-                clean_theta: to_clean(&clouds.told)?,
-                removed: 1.0 - own_theta / before,
+                before: mean(&before),
+                own_theta: mean(&own_theta),
+                clean_theta: mean(&to_clean(&clouds.told)?),
+                removed,
+                removed_error,
             });
             shown.extend([clouds.clean, clouds.noisy, clouds.own]);
         }
@@ -117,7 +133,7 @@ impl DenoisingExperiment {
         let picture = laboratory.file("denoising.png");
         let report = DenoisingReport {
             data: subject.settings()?.data.source.clone(),
-            clouds: subject.num_held_out()?,
+            parts: subject.sizes()?,
             steps: self.steps,
             rows,
             picture: picture.display().to_string(),
@@ -126,7 +142,7 @@ impl DenoisingExperiment {
         Ok(Findings { report, pictures: vec![(picture, drawn)] })
     }
 
-    /// A protocol on all held-out clouds.
+    /// A protocol on all clouds that are measured on.
     fn clouds(&self, subject: &Subject, sigma: f32, radius: Option<f32>) -> Result<Protocol> {
         let model = subject.model()?;
         let (scale, dim) = (model.affine().scale, model.dim());
@@ -138,7 +154,7 @@ impl DenoisingExperiment {
             ..DenoiseSettings::default()
         };
         let mut found = Protocol::default();
-        for (number, set) in subject.held_out()?.into_iter().enumerate() {
+        for (number, set) in subject.references()?.into_iter().enumerate() {
             let stream = Stream::new(0, "denoising").child(number as u64);
             let mut draws = vec![0.0; set.len()];
             stream.child(0).fill_normal(0, 0, &mut draws);
@@ -193,17 +209,32 @@ impl Display for DenoisingReport {
                 cell(row.before),
                 cell(row.own_theta),
                 cell(row.clean_theta),
-                format!("{:.0} %", 100.0 * row.removed),
+                format!("{:.0} ± {:.0} %", 100.0 * row.removed, 100.0 * row.removed_error),
             ]);
         }
         writeln!(
             f,
-            "{}: {} held-out clouds, {} steps\n\n{}\npicture (clean, noisy, denoised): {}",
+            "{}: {}\n{} steps; ± is half of a 95 % interval over clouds\n\n{}\npicture (clean, noisy, denoised): {}",
             self.data,
-            self.clouds,
+            self.parts,
             self.steps,
             table(&lines),
             self.picture
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where every cloud loses the same share there is nothing uncertain; of two clouds that lose
+    /// nothing and all of it, the residuals are ±½ and their error 1.96 · √(2 · ½² · 2)/2.
+    #[test]
+    fn the_share_removed_has_the_error_of_a_ratio() {
+        let (share, error) = removed(&[2.0, 4.0, 6.0], &[1.0, 2.0, 3.0]);
+        assert!((share - 0.5).abs() < 1e-12 && error < 1e-12);
+        let (share, error) = removed(&[1.0, 1.0], &[1.0, 0.0]);
+        assert!((share - 0.5).abs() < 1e-12 && (error - 0.98).abs() < 1e-12, "{share} {error}");
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 
-use super::{CloudSource, Findings, Laboratory};
+use super::{CloudSource, Findings, Laboratory, PartSizes};
 use crate::Result;
 use crate::figure::histogram::{HistogramPlot, Sample};
 use crate::metric::overlap::overlap;
@@ -30,6 +30,8 @@ pub struct EnergiesReport {
     pub data: String,
     /// How many of each kind.
     pub clouds: usize,
+    /// How many were learned from, chosen by and measured on.
+    pub parts: PartSizes,
     /// Overlap coefficient of held-out and generated clouds.
     pub overlap: f64,
     /// The lower end of its 95 % interval.
@@ -65,7 +67,7 @@ impl EnergiesExperiment {
         let (dim, num_points) = (model.dim(), subject.num_points()?);
         let stream = Stream::new(0, "energies");
         // Equal sizes: the mean of few points varies more.
-        let held_out = subject.held_out()?;
+        let held_out = subject.references()?;
         let held_out: Vec<&[f32]> =
             held_out.iter().map(|set| &set[..set.len().min(num_points * dim)]).collect();
         let count = held_out.len();
@@ -102,6 +104,7 @@ impl EnergiesExperiment {
         let report = EnergiesReport {
             data,
             clouds: count,
+            parts: subject.sizes()?,
             overlap: found.coefficient.value,
             overlap_low: found.coefficient.low,
             overlap_high: found.coefficient.high,
@@ -156,12 +159,13 @@ impl Display for EnergiesReport {
         let mean = |sample: &[f64]| sample.iter().sum::<f64>() / sample.len() as f64;
         writeln!(
             f,
-            "{}: {} clouds of each kind\n\n\
+            "{}: {}; {} clouds of each kind\n\n\
              mean energy: held out {:.3}, generated {:.3}, noise {:.3} nats per point\n\
              overlap of held out and generated: {:.2} ({:.2} to {:.2}); of one law {:.2}\n\
              overlap of held out and noise: {:.2}\n\
              picture: {}",
             self.data,
+            self.parts,
             self.clouds,
             mean(&self.held_out),
             mean(&self.generated),

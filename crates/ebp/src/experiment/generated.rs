@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{cells, table};
 use crate::Result;
-use crate::metric::collection::{CollectionOptions, evaluate_on};
-use crate::metric::distance::{ArrangedCloud, ChamferConvention, GpuDistances, NearestNeighbours};
+use crate::metric::collection::{CollectionOptions, Estimate, evaluate_on};
+use crate::metric::distance::{
+    ArrangedCloud, ChamferConvention, EmdMethod, GpuDistances, NearestNeighbours,
+};
 use crate::model::Device;
 
 /// The radius of the ball of the divergence's grid.
@@ -37,8 +39,32 @@ pub struct Generation {
     pub mmd_cd_error: f64,
     /// Jensen–Shannon divergence on the 28³ grid, `null` unless points have three coordinates.
     pub jsd: Option<f64>,
-    /// What coordinates were multiplied by for the divergence, so that they fit its ball.
+    /// Half the width of its 95 % interval.
+    #[serde(default)]
+    pub jsd_error: Option<f64>,
+    /// What coordinates were multiplied by for the divergence and for soft matchings, whose
+    /// temperatures are lengths, so that they fit the divergence's ball.
     pub jsd_scale: f64,
+    /// By the earth mover's distance, where it was asked for.
+    #[serde(default)]
+    pub emd: Option<GenerationEmd>,
+}
+
+/// The metrics by an earth mover's distance, in the units of the data.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct GenerationEmd {
+    /// 1-NN accuracy, ½ is ideal.
+    pub nna: f64,
+    /// Half the width of its 95 % interval.
+    pub nna_error: f64,
+    /// Coverage.
+    pub cov: f64,
+    /// Half the width of its 95 % interval.
+    pub cov_error: f64,
+    /// Minimum matching distance.
+    pub mmd: f64,
+    /// Half the width of its 95 % interval.
+    pub mmd_error: f64,
 }
 
 /// A row of a table.
@@ -52,7 +78,8 @@ pub struct GenerationRow {
 }
 
 impl Generation {
-    /// Compares clouds `[n, dim]` in the units of the data; at most `num_points` of each count.
+    /// Compares clouds `[n, dim]` in the units of the data; at most `num_points` of each count. `emd`
+    /// asks for the earth mover's distance too, by a method whose distances are lengths.
     ///
     /// # Errors
     ///
@@ -63,6 +90,7 @@ impl Generation {
         references: &[Vec<f32>],
         dim: usize,
         num_points: usize,
+        emd: Option<EmdMethod>,
         device: &Device,
     ) -> Result<Self> {
         let norm = |p: &[f32]| p.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
@@ -76,27 +104,38 @@ impl Generation {
                 clouds.par_iter().map(|cloud| arranged(cloud, dim, num_points, scale)).collect();
             clouds.into_iter().collect()
         };
-        let options = CollectionOptions { emd: None, cache: None, seed: 0 };
+        let options = CollectionOptions { emd, cache: None, seed: 0 };
         let (samples, references) = (arrange(samples)?, arrange(references)?);
         let gpu = device.gpu().map(GpuDistances::new);
         let found = evaluate_on(gpu, &samples, &references, &options, &mut |_| ())?;
         let chamfer = found.chamfer;
         // A Chamfer distance of squares in units that are 1/scale as long.
         let back = 1.0 / (scale * scale);
-        let half = |low: f64, high: f64| 0.5 * (high - low);
+        let half = |estimate: Estimate| 0.5 * (estimate.high - estimate.low);
+        let emd = found.emd.map(|emd| emd.metrics).map(|emd| GenerationEmd {
+            nna: emd.one_nn_accuracy.value,
+            nna_error: half(emd.one_nn_accuracy),
+            cov: emd.coverage.value,
+            cov_error: half(emd.coverage),
+            mmd: emd.matching_distance.value / scale,
+            mmd_error: half(emd.matching_distance) / scale,
+        });
+        let jsd = found.divergence.map(|divergence| divergence.divergence);
         let (nna, cov, mmd) =
             (chamfer.one_nn_accuracy, chamfer.coverage, chamfer.matching_distance);
         Ok(Self {
             nna_cd: nna.value,
-            nna_cd_error: half(nna.low, nna.high),
+            nna_cd_error: half(nna),
             nna_cd_samples: Some(chamfer.sample_accuracy.value),
             nna_cd_references: Some(chamfer.reference_accuracy.value),
             cov_cd: cov.value,
-            cov_cd_error: half(cov.low, cov.high),
+            cov_cd_error: half(cov),
             mmd_cd: back * mmd.value,
-            mmd_cd_error: back * half(mmd.low, mmd.high),
-            jsd: found.divergence.map(|divergence| divergence.divergence.value),
+            mmd_cd_error: back * half(mmd),
+            jsd: jsd.map(|jsd| jsd.value),
+            jsd_error: jsd.map(half),
             jsd_scale: scale,
+            emd,
         })
     }
 }
@@ -104,6 +143,15 @@ impl Generation {
 /// The columns of tables of generation metrics.
 pub(super) const GENERATION_HEAD: [&str; 6] =
     ["", "1-NNA-CD %", "samples / real", "COV-CD %", "MMD-CD ×10³", "JSD ×10²"];
+
+/// A number with half of its interval, where it is known.
+pub(super) fn maybe(value: Option<f64>, error: Option<f64>, factor: f64) -> String {
+    match (value, error) {
+        (Some(value), Some(error)) => format!("{:.2} ± {:.2}", factor * value, factor * error),
+        (Some(value), None) => format!("{:.2}", factor * value),
+        _ => "–".to_owned(),
+    }
+}
 
 /// A table of generation metrics; ± is half of a 95 % interval over the clouds of both collections.
 pub fn generation_table(rows: &[GenerationRow]) -> String {
@@ -118,7 +166,7 @@ pub fn generation_table(rows: &[GenerationRow]) -> String {
             },
             format!("{:.1} ± {:.1}", 100.0 * scores.cov_cd, 100.0 * scores.cov_cd_error),
             format!("{:.2} ± {:.2}", 1e3 * scores.mmd_cd, 1e3 * scores.mmd_cd_error),
-            scores.jsd.map_or("–".to_owned(), |jsd| format!("{:.2}", 100.0 * jsd)),
+            maybe(scores.jsd, scores.jsd_error, 100.0),
         ]);
     }
     table(&lines)
@@ -126,21 +174,20 @@ pub fn generation_table(rows: &[GenerationRow]) -> String {
 
 /// The mean over pairs of clouds of the Chamfer distance, mean of squares.
 pub(super) fn chamfer(a: &[Vec<f32>], b: &[Vec<f32>], dim: usize) -> Result<f64> {
-    let distances: Vec<Result<f64>> = a
-        .par_iter()
-        .zip(b)
+    let distances = chamfers(a, b, dim)?;
+    Ok(distances.iter().sum::<f64>() / distances.len().max(1) as f64)
+}
+
+/// The Chamfer distance, mean of squares, of each pair of clouds.
+pub(super) fn chamfers(a: &[Vec<f32>], b: &[Vec<f32>], dim: usize) -> Result<Vec<f64>> {
+    let pairs = a.par_iter().zip(b);
+    pairs
         .map(|(a, b)| {
             let (a, b) = (arranged(a, dim, usize::MAX, 1.0)?, arranged(b, dim, usize::MAX, 1.0)?);
             let nearest = NearestNeighbours::between(&a, &b)?;
             Ok(nearest.chamfer(ChamferConvention::MeanOfSquares))
         })
-        .collect();
-    let count = distances.len().max(1) as f64;
-    let mut sum = 0.0;
-    for distance in distances {
-        sum += distance?;
-    }
-    Ok(sum / count)
+        .collect()
 }
 
 /// Clouds that are compared with others between two readings of further ones.

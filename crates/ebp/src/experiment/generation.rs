@@ -1,8 +1,11 @@
 //! Generated clouds beside held-out ones, for one or several splits of the data.
 //!
 //! One row per law of θ, all with independent draws, one with kernels taken in turn, and the training
-//! sets in the place of samples, `training sets`: a yardstick, which samples may beat. Chamfer distances are means of squares in the units of the data; for
-//! the divergence clouds are scaled into its ball of radius ½.
+//! sets in the place of samples, `training sets`: a yardstick, which samples may beat. A model with a
+//! learned sampler has rows that begin with its draws, in place of a grid. Chamfer distances are means of
+//! squares in the units of the data; for the divergence clouds are scaled into its ball of radius ½. Each
+//! split reports on sets of its own, which neither its training nor any choice has seen; the sets that
+//! settings are chosen by are the same in all splits.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -12,11 +15,15 @@ use serde::{Deserialize, Serialize};
 use super::generated::{GENERATION_HEAD, nearest_distances};
 use super::subject::Subject;
 use super::text::{cells, table};
-use super::{CloudSource, Findings, Generation, GenerationRow, Laboratory, generation_table};
+use super::{
+    CloudSource, Findings, Generation, GenerationRow, Laboratory, PartSizes, generation_table,
+};
 use crate::figure::contact_sheet::draw_rows;
 use crate::files::{read_json, write_json};
-use crate::model::PriorKind;
-use crate::process::PointMethod;
+use crate::metric::distance::EmdMethod;
+use crate::model::{CloudModel, PriorKind};
+use crate::process::{BoundedPartition, DrawSettings, PointMethod, PointStart};
+use crate::rng::Stream;
 use crate::{Error, Result};
 
 /// What is asked for.
@@ -24,7 +31,8 @@ use crate::{Error, Result};
 pub struct GenerationExperiment {
     /// The model.
     pub source: CloudSource,
-    /// How many splits into training and held-out sets; the model is trained for each.
+    /// How many splits into sets to learn from and to report on; the model is trained for each, with a
+    /// seed of its own.
     pub splits: usize,
     /// Only this split, for an experiment with several to find its rows.
     pub split: Option<usize>,
@@ -46,8 +54,8 @@ pub struct GenerationReport {
     pub estimator: &'static str,
     /// Where the clouds come from.
     pub data: String,
-    /// How many are held out.
-    pub held_out: usize,
+    /// How many were learned from, chosen by and measured on, in the last split.
+    pub parts: PartSizes,
     /// Points of each that distances are measured with.
     pub points: usize,
     /// What coordinates were multiplied by for the divergence.
@@ -58,6 +66,9 @@ pub struct GenerationReport {
     pub summary: Vec<GenerationSummary>,
     /// How new the samples are.
     pub nearest_training: Novelty,
+    /// log Z(θ) at the codes of held-out clouds, the mean over the first of them, from both sides by the
+    /// learned sampler of the last split; absent without one whose density is known.
+    pub log_partition: Option<BoundedPartition>,
     /// Where the picture belongs.
     pub picture: String,
 }
@@ -83,7 +94,8 @@ pub struct GenerationSummary {
 
 /// How far clouds are from the nearest training cloud: a model that repeats what it learned from
 /// has samples much nearer than held-out clouds are, a part of them if not all. Quantiles (1, 5 and
-/// 50 %) of Chamfer distances between 512 points of each, on the last split.
+/// 50 %) of Chamfer distances between 512 points of each, on the last split. Held-out clouds are those measured
+/// on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Novelty {
     /// Of samples.
@@ -92,6 +104,9 @@ pub struct Novelty {
     pub held_out: [f64; 3],
     /// Of training clouds that were rebuilt from their codes: what a copy looks like.
     pub rebuilt: [f64; 3],
+    /// Quantiles (1, 5 and 50 %) over directions of the kernels' bandwidths, in standard deviations of
+    /// the codes: 0 draws the codes themselves, 1 their Gaussian.
+    pub bandwidths: [f64; 3],
 }
 
 /// The shares of [`Novelty`].
@@ -99,6 +114,8 @@ const QUANTILES: [f64; 3] = [0.01, 0.05, 0.5];
 
 /// Points of each cloud that novelty is measured by.
 const NOVELTY_POINTS: usize = 512;
+/// Held-out clouds at whose codes log Z is bounded.
+const BOUND_SETS: usize = 16;
 /// Clouds of the picture, and how many in a row.
 const SHOWN: usize = 24;
 const COLUMNS: usize = 8;
@@ -113,6 +130,7 @@ impl GenerationExperiment {
         let Some(&first_prior) = self.priors.first() else {
             return Err(Error::refused("at least one law of θ is needed"));
         };
+        let seed = self.source.seed()?;
         let mut splits = Vec::new();
         let mut last = None;
         let asked = match self.split {
@@ -123,7 +141,9 @@ impl GenerationExperiment {
             let (name, further) = if self.split.is_none() && self.splits == 1 {
                 ("model".to_owned(), Vec::new())
             } else {
-                (format!("split-{split}"), vec![format!("data.split_seed={split}")])
+                let seed = seed + split as u64 - 1;
+                let further = vec![format!("data.report_part={split}"), format!("seed={seed}")];
+                (format!("split-{split}"), further)
             };
             let subject = self.source.subject(laboratory, &name, &further)?;
             let kept = laboratory.file(&format!("{name}.json"));
@@ -134,7 +154,11 @@ impl GenerationExperiment {
             return Err(Error::refused("at least one split is needed"));
         };
         let model = subject.model()?;
-        let held_out = subject.raw(&subject.held_out()?)?;
+        let standardised = subject.references()?;
+        let bounded = &standardised[..standardised.len().min(BOUND_SETS)];
+        let stream = Stream::new(model.settings().seed, "reproduce: log Z");
+        let log_partition = model.bounded_partition(bounded, stream)?;
+        let held_out = subject.raw(&standardised)?;
         let samples = subject.samples(first_prior, PointMethod::Annealed)?;
         let sheet: Vec<&[Vec<f32>]> = held_out[..held_out.len().min(COLUMNS)]
             .chunks(COLUMNS)
@@ -144,12 +168,13 @@ impl GenerationExperiment {
         let report = GenerationReport {
             estimator: model.estimator(),
             data: model.settings().data.source.clone(),
-            held_out: held_out.len(),
+            parts: subject.sizes()?,
             points: subject.num_points()?,
             jsd_scale: splits[0][0].scores.jsd_scale,
             summary: summarise(&splits),
             splits,
             nearest_training: novelty(&subject, &samples, &held_out)?,
+            log_partition,
             picture: picture.display().to_string(),
         };
         Ok(Findings { report, pictures: vec![(picture, draw_rows(&sheet, model.dim()))] })
@@ -164,8 +189,8 @@ fn novelty(subject: &Subject, samples: &[Vec<f32>], held_out: &[Vec<f32>]) -> Re
     let clouds = [samples, held_out, &rebuilt].concat();
     let sizes = (dim, NOVELTY_POINTS);
     let nearest = nearest_distances(&clouds, train.num_sets(), training, sizes)?;
-    let quantiles = |nearest: &[f64]| {
-        let mut nearest = nearest.to_vec();
+    let quantiles = |numbers: &[f64]| {
+        let mut nearest = numbers.to_vec();
         nearest.sort_by(f64::total_cmp);
         let last = nearest.len().saturating_sub(1);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]
@@ -177,6 +202,7 @@ fn novelty(subject: &Subject, samples: &[Vec<f32>], held_out: &[Vec<f32>]) -> Re
         samples: quantiles(of_samples),
         held_out: quantiles(of_held_out),
         rebuilt: quantiles(of_rebuilt),
+        bandwidths: quantiles(&model.kernel_bandwidths()?),
     })
 }
 
@@ -186,27 +212,35 @@ struct KeptRows {
     /// Settings of the model they were measured on, and its steps.
     config: String,
     step: u64,
+    /// The sets they were measured on.
+    #[serde(default)]
+    parts: Option<PartSizes>,
     rows: Vec<GenerationRow>,
 }
 
 /// Rows of `priors`, those from `path` that were measured before on a model of the same settings.
 fn kept_rows(subject: &Subject, priors: &[PriorKind], path: &Path) -> Result<Vec<GenerationRow>> {
     let config = crate::config::text_of(subject.settings()?)?;
-    let step = subject.step();
-    let mut known = match read_json(path) {
-        Some(KeptRows { config: known, step: at, rows }) if known == config && at == step => rows,
+    let (step, parts) = (subject.step(), Some(subject.sizes()?));
+    let mut known = match read_json::<KeptRows>(path) {
+        Some(kept) if kept.config == config && kept.step == step && kept.parts == parts => {
+            kept.rows
+        }
         _ => Vec::new(),
     };
     let mut rows = Vec::new();
-    for wanted in wanted(priors) {
+    for wanted in wanted(priors, subject.model()?) {
         let place = known.iter().position(|row| row.name == wanted.name());
         if let Some(place) = place {
             rows.push(known.swap_remove(place));
             continue;
         }
-        rows.push(wanted.measure(subject)?);
+        rows.push(wanted.measure(subject, None)?);
         let all = rows.iter().chain(&known).cloned().collect();
-        write_json(path, &KeptRows { config: config.clone(), step, rows: all })?;
+        write_json(
+            path,
+            &KeptRows { config: config.clone(), step, parts: parts.clone(), rows: all },
+        )?;
     }
     Ok(rows)
 }
@@ -215,6 +249,8 @@ fn kept_rows(subject: &Subject, priors: &[PriorKind], path: &Path) -> Result<Vec
 #[derive(Clone, Copy)]
 enum Wanted {
     Samples(&'static str, PriorKind, PointMethod),
+    /// Of the first law of θ that is asked for, the learned sampler's draws after so many Langevin steps.
+    FromSampler(&'static str, PriorKind, PointStart, usize),
     InTurn,
     Oracle,
 }
@@ -227,42 +263,73 @@ const SAMPLES: [Wanted; 5] = [
     Wanted::Samples("N(0, I)", PriorKind::Standard, PointMethod::Annealed),
 ];
 
-/// The rows of `priors`, and the oracle.
-fn wanted(priors: &[PriorKind]) -> impl Iterator<Item = Wanted> {
+/// Langevin steps of the rows that start from the learned sampler, the paper's number.
+const STEPS_FROM_SAMPLER: usize = 20;
+
+/// The rows of `priors`, those of a learned sampler where there is one, and the oracle.
+fn wanted(priors: &[PriorKind], model: &CloudModel) -> Vec<Wanted> {
     let is_asked = |wanted: &Wanted| match wanted {
         Wanted::Samples(_, prior, _) => priors.contains(prior),
         Wanted::InTurn => priors.contains(&PriorKind::Kernel),
+        // Draws without a density of their own cannot be weighed.
+        Wanted::FromSampler(_, _, start, _) => {
+            *start == PointStart::Sampler || model.settings().model.sampler.has_densities()
+        }
         Wanted::Oracle => true,
     };
-    SAMPLES.into_iter().chain([Wanted::InTurn, Wanted::Oracle]).filter(is_asked)
+    let first = priors.first().filter(|_| model.has_sampler());
+    let from_sampler = first.into_iter().flat_map(|&prior| {
+        [
+            ("sampler alone", PointStart::Sampler, 0),
+            ("sampler and Langevin steps", PointStart::Sampler, STEPS_FROM_SAMPLER),
+            ("sampler, resampled, and steps", PointStart::SamplerResampled, STEPS_FROM_SAMPLER),
+        ]
+        .map(|(name, start, steps)| Wanted::FromSampler(name, prior, start, steps))
+    });
+    let last = [Wanted::InTurn, Wanted::Oracle];
+    SAMPLES.into_iter().chain(from_sampler).chain(last).filter(is_asked).collect()
 }
 
 impl Wanted {
     fn name(&self) -> &'static str {
         match self {
-            Self::Samples(name, ..) => name,
+            Self::Samples(name, ..) | Self::FromSampler(name, ..) => name,
             Self::InTurn => "kernels in turn, not i.i.d.",
             Self::Oracle => "training sets",
         }
     }
 
-    fn measure(&self, subject: &Subject) -> Result<GenerationRow> {
-        let references = subject.raw(&subject.held_out()?)?;
+    fn measure(&self, subject: &Subject, emd: Option<EmdMethod>) -> Result<GenerationRow> {
+        let references = subject.raw(&subject.references()?)?;
         let clouds = match *self {
             Self::Samples(_, prior, method) => subject.samples(prior, method)?,
+            Self::FromSampler(_, prior, start, num_steps) => {
+                let draw = DrawSettings { start, num_steps, ..DrawSettings::default() };
+                subject.draws(prior, &draw)?.into()
+            }
             Self::InTurn => subject.samples_in_turn()?.into(),
             Self::Oracle => subject.oracle(0)?.into(),
         };
         let (model, num_points) = (subject.model()?, subject.num_points()?);
-        let scores =
-            Generation::measure(&clouds, &references, model.dim(), num_points, model.device())?;
+        let (dim, device) = (model.dim(), model.device());
+        let scores = Generation::measure(&clouds, &references, dim, num_points, emd, device)?;
         Ok(GenerationRow { name: self.name().to_owned(), scores })
     }
 }
 
-/// All rows of one model.
-pub(super) fn all_rows(subject: &Subject) -> Result<Vec<GenerationRow>> {
-    wanted(&PriorKind::ALL).map(|wanted| wanted.measure(subject)).collect()
+/// The rows of one model that draws independently, and of training sets, by earth mover's distance too.
+pub(super) fn rows_with_emd(
+    subject: &Subject,
+    priors: &[PriorKind],
+    emd: EmdMethod,
+) -> Result<Vec<GenerationRow>> {
+    let is_asked = |wanted: &&Wanted| match wanted {
+        Wanted::Samples(_, _, method) => *method == PointMethod::Annealed,
+        Wanted::InTurn | Wanted::FromSampler(..) => false,
+        Wanted::Oracle => true,
+    };
+    let rows = wanted(priors, subject.model()?);
+    rows.iter().filter(is_asked).map(|wanted| wanted.measure(subject, Some(emd))).collect()
 }
 
 fn summarise(splits: &[Vec<GenerationRow>]) -> Vec<GenerationSummary> {
@@ -332,15 +399,15 @@ impl Display for GenerationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} held-out clouds of {} points, estimator {}\n",
-            self.data, self.held_out, self.points, self.estimator
+            "{}: {}\n{} points of each, estimator {}\n",
+            self.data, self.parts, self.points, self.estimator
         )?;
         match self.splits.as_slice() {
             [only] => f.write_str(&generation_table(only))?,
             _ => f.write_str(&summary_table(&self.summary))?,
         }
         let over = if self.splits.len() == 1 { "clouds" } else { "splits" };
-        let Novelty { samples, held_out, rebuilt } = &self.nearest_training;
+        let Novelty { samples, held_out, rebuilt, bandwidths } = &self.nearest_training;
         let row = |name: &str, found: &[f64; 3]| {
             let mut line = vec![name.to_owned()];
             line.extend(found.map(|distance| format!("{:.2}", 1e3 * distance)));
@@ -352,9 +419,18 @@ impl Display for GenerationReport {
             row("held-out clouds", held_out),
             row("rebuilt training clouds", rebuilt),
         ];
+        if let Some(log_partition) = &self.log_partition {
+            writeln!(
+                f,
+                "log Z at codes of held-out clouds, mean (± standard error): {log_partition}\n"
+            )?;
+        }
+        let [least, few, median] = bandwidths;
         writeln!(
             f,
-            "± is half of a 95 % interval over {over}\n\n{}\npicture (held out, samples): {}",
+            "± is half of a 95 % interval over {over}\n\n{}\nbandwidths of the kernels, by direction: \
+             {least:.2} (1 %), {few:.2} (5 %), {median:.2} (median) standard deviations of the codes\n\
+             picture (held out, samples): {}",
             table(&lines),
             self.picture
         )

@@ -1,4 +1,4 @@
-//! Tables as text.
+//! Tables as text, and what ± means in them.
 
 /// Lines of cells, each column as wide as its widest cell: the first to the left, the others to
 /// the right.
@@ -23,6 +23,12 @@ pub fn table(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A number and half of its 95 % interval: what ± means in every table and page. What the interval is
+/// over (sets, elements, draws) stands with the table.
+pub fn with_interval(value: f64, std_error: f64, decimals: usize) -> String {
+    format!("{value:.decimals$} ± {:.decimals$}", 1.96 * std_error)
 }
 
 /// A line of a table from words.

@@ -2,7 +2,7 @@
 //!
 //! A dimension that does not matter gets a long ℓ_d (automatic relevance determination).
 
-use super::{Kernel, check_positive};
+use super::{Kernel, Pairs, check_positive};
 use crate::error::check_length;
 use crate::{Error, Result};
 
@@ -80,35 +80,23 @@ impl Kernel for RbfArd {
         }
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        for (weight, other) in weights.iter().zip(others.chunks_exact(location.len())) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        for (weight, other) in pairs.each() {
             // ∂k/∂log v = k,  ∂k/∂log ℓ_d = k r_d²/ℓ_d²
-            let k = weight * self.value(location, other);
+            let k = weight * self.value(pairs.location, other);
             gradient[0] += k;
-            let scaled = location.iter().zip(other).zip(&self.length_scales);
+            let scaled = pairs.location.iter().zip(other).zip(&self.length_scales);
             for (sum, ((a, b), scale)) in gradient[1..].iter_mut().zip(scaled) {
                 *sum += k * ((a - b) / scale).powi(2);
             }
         }
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        for (weight, other) in weights.iter().zip(others.chunks_exact(location.len())) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        for (weight, other) in pairs.each() {
             // ∂k/∂t_d = −k (t − t′)_d/ℓ_d²
-            let k = weight * self.value(location, other);
-            let scaled = location.iter().zip(other).zip(&self.length_scales);
+            let k = weight * self.value(pairs.location, other);
+            let scaled = pairs.location.iter().zip(other).zip(&self.length_scales);
             for (sum, ((a, b), scale)) in gradient.iter_mut().zip(scaled) {
                 *sum -= k * (a - b) / (scale * scale);
             }
@@ -132,8 +120,9 @@ mod tests {
         rbf.fill_row(&at, &others, &mut b);
         a.iter().zip(b).for_each(|(a, b)| close(*a, b));
         let (mut a, mut b) = ([0.0; 4], [0.0; 2]);
-        ard.add_gradient(&at, &others, &[0.5, 2.0], &mut a);
-        rbf.add_gradient(&at, &others, &[0.5, 2.0], &mut b);
+        let pairs = Pairs::new(&at, &others, &[0.5, 2.0]);
+        ard.add_gradient(pairs, &mut a);
+        rbf.add_gradient(pairs, &mut b);
         close(a[0], b[0]);
         close(a[1..].iter().sum(), b[1]);
         assert!(RbfArd::new(1.0, &[]).is_err() && RbfArd::new(1.0, &[0.0]).is_err());

@@ -1,7 +1,7 @@
 //! Sums and products of kernels, which are kernels again: a trend plus a season, a season that
 //! slowly changes.
 
-use super::Kernel;
+use super::{Kernel, Pairs};
 use crate::Result;
 use crate::error::check_length;
 
@@ -37,10 +37,10 @@ impl Pair {
     }
 
     /// Weights of the derivatives of a product: ∂(k₁ k₂) = k₂ ∂k₁ + k₁ ∂k₂.
-    fn crossed(&self, location: &[f64], others: &[f64], weights: &[f64]) -> [Vec<f64>; 2] {
+    fn crossed(&self, pairs: Pairs<'_>) -> [Vec<f64>; 2] {
         [&self.second, &self.first].map(|kernel| {
-            let mut values = row(&**kernel, location, others, weights.len());
-            values.iter_mut().zip(weights).for_each(|(value, weight)| *value *= weight);
+            let mut values = row(&**kernel, pairs.location, pairs.others, pairs.weights.len());
+            values.iter_mut().zip(pairs.weights).for_each(|(value, weight)| *value *= weight);
             values
         })
     }
@@ -109,27 +109,15 @@ impl Kernel for Sum {
         self.0.fill_row(location, others, out, |first, second| first + second);
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let (of_first, of_second) = self.0.split(gradient);
-        self.0.first.add_gradient(location, others, weights, of_first);
-        self.0.second.add_gradient(location, others, weights, of_second);
+        self.0.first.add_gradient(pairs, of_first);
+        self.0.second.add_gradient(pairs, of_second);
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        self.0.first.add_location_gradient(location, others, weights, gradient);
-        self.0.second.add_location_gradient(location, others, weights, gradient);
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        self.0.first.add_location_gradient(pairs, gradient);
+        self.0.second.add_location_gradient(pairs, gradient);
     }
 }
 
@@ -154,28 +142,16 @@ impl Kernel for Product {
         self.0.fill_row(location, others, out, |first, second| first * second);
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let (of_first, of_second) = self.0.split(gradient);
-        let [first, second] = self.0.crossed(location, others, weights);
-        self.0.first.add_gradient(location, others, &first, of_first);
-        self.0.second.add_gradient(location, others, &second, of_second);
+        let [first, second] = self.0.crossed(pairs);
+        self.0.first.add_gradient(pairs.with(&first), of_first);
+        self.0.second.add_gradient(pairs.with(&second), of_second);
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        let [of_first, of_second] = self.0.crossed(location, others, weights);
-        self.0.first.add_location_gradient(location, others, &of_first, gradient);
-        self.0.second.add_location_gradient(location, others, &of_second, gradient);
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        let [of_first, of_second] = self.0.crossed(pairs);
+        self.0.first.add_location_gradient(pairs.with(&of_first), gradient);
+        self.0.second.add_location_gradient(pairs.with(&of_second), gradient);
     }
 }

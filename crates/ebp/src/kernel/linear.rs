@@ -1,6 +1,6 @@
 //! Linear trends and unknown levels: k = v t·t′ and k = v.
 
-use super::{Kernel, check_positive, from_logarithms};
+use super::{Kernel, Pairs, check_positive, from_logarithms};
 use crate::Result;
 
 /// k(t, t′) = v t·t′: linear functions through 0 with slopes of variance v.
@@ -65,26 +65,14 @@ impl Kernel for Linear {
         }
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        for (weight, other) in weights.iter().zip(others.chunks_exact(location.len())) {
-            gradient[0] += weight * self.slope_variance * dot(location, other);
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        for (weight, other) in pairs.each() {
+            gradient[0] += weight * self.slope_variance * dot(pairs.location, other);
         }
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        for (weight, other) in weights.iter().zip(others.chunks_exact(location.len())) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        for (weight, other) in pairs.each() {
             // ∂k/∂t = v t′
             let factor = weight * self.slope_variance;
             gradient.iter_mut().zip(other).for_each(|(sum, b)| *sum += factor * b);
@@ -114,22 +102,9 @@ impl Kernel for Constant {
         out.fill(self.level_variance);
     }
 
-    fn add_gradient(
-        &self,
-        _location: &[f64],
-        _others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
-        gradient[0] += self.level_variance * weights.iter().sum::<f64>();
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
+        gradient[0] += self.level_variance * pairs.weights.iter().sum::<f64>();
     }
 
-    fn add_location_gradient(
-        &self,
-        _location: &[f64],
-        _others: &[f64],
-        _weights: &[f64],
-        _gradient: &mut [f64],
-    ) {
-    }
+    fn add_location_gradient(&self, _pairs: Pairs<'_>, _gradient: &mut [f64]) {}
 }

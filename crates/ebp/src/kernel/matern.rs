@@ -7,7 +7,7 @@
 //!
 //! s is the usual ν, a letter that the Student-t process needs for its degrees of freedom.
 
-use super::{Kernel, add_differences, check_positive, from_logarithms, squared_distances};
+use super::{Kernel, Pairs, add_differences, check_positive, from_logarithms, squared_distances};
 use crate::Result;
 
 /// How often functions drawn with a Matérn kernel can be differentiated.
@@ -100,16 +100,10 @@ impl Kernel for Matern {
         }
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let scale = self.smoothness.rate() / self.length_scale;
         let (mut by_variance, mut by_length) = (0.0, 0.0);
-        for (weight, r2) in weights.iter().zip(squared_distances(location, others)) {
+        for (weight, r2) in pairs.weights.iter().zip(pairs.squares()) {
             // ∂k/∂log v = k,  ∂k/∂log ℓ = v (P − P′) a e⁻ᵃ
             let a = scale * r2.sqrt();
             let decay = weight * (-a).exp();
@@ -120,21 +114,15 @@ impl Kernel for Matern {
         gradient[1] += self.signal_variance * by_length;
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let scale = self.smoothness.rate() / self.length_scale;
-        let distances = squared_distances(location, others);
+        let distances = squared_distances(pairs.location, pairs.others);
         // ∂k/∂t = −(∂k/∂log ℓ) (t − t′)/r², since k depends on r/ℓ alone
-        let factors = weights.iter().zip(distances).map(|(weight, r2)| {
+        let factors = pairs.weights.iter().zip(distances).map(|(weight, r2)| {
             let a = scale * r2.sqrt();
             let slope = self.smoothness.slope(a) * (-a).exp();
             if r2 > 0.0 { -weight * self.signal_variance * slope / r2 } else { 0.0 }
         });
-        add_differences(location, others, factors, gradient);
+        add_differences(pairs.location, pairs.others, factors, gradient);
     }
 }

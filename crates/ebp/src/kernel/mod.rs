@@ -67,18 +67,44 @@ pub trait Kernel: Debug + Send + Sync {
     /// `[m]`.
     fn fill_row(&self, location: &[f64], others: &[f64], out: &mut [f64]);
 
-    /// Adds Σ_j w_j ∂k(t, t′_j)/∂log θ to `gradient`, for `weights` w `[m]`.
-    fn add_gradient(&self, location: &[f64], others: &[f64], weights: &[f64], gradient: &mut [f64]);
+    /// Adds Σ_j w_j ∂k(t, t′_j)/∂log θ to `gradient`.
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]);
 
-    /// Adds Σ_j w_j ∂k(t, t′_j)/∂t to `gradient` `[d_t]`, for `weights` w `[m]`; 0 where t = t′_j and
-    /// the kernel has a kink.
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    );
+    /// Adds Σ_j w_j ∂k(t, t′_j)/∂t to `gradient` `[d_t]`; 0 where t = t′_j and the kernel has a kink.
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]);
+}
+
+/// One location with others, and what each pair counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs<'a> {
+    /// t, `[d_t]`.
+    pub location: &'a [f64],
+    /// t′, `[m, d_t]`.
+    pub others: &'a [f64],
+    /// w, `[m]`.
+    pub weights: &'a [f64],
+}
+
+impl<'a> Pairs<'a> {
+    /// `location` t with every row t′ of `others`, weighed.
+    pub fn new(location: &'a [f64], others: &'a [f64], weights: &'a [f64]) -> Self {
+        Self { location, others, weights }
+    }
+
+    /// The same with other weights.
+    fn with(self, weights: &'a [f64]) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// w and t′ of every pair.
+    fn each(self) -> impl Iterator<Item = (&'a f64, &'a [f64])> {
+        self.weights.iter().zip(self.others.chunks_exact(self.location.len()))
+    }
+
+    /// ‖t − t′‖² of every pair.
+    fn squares(self) -> impl Iterator<Item = f64> + 'a {
+        squared_distances(self.location, self.others)
+    }
 }
 
 /// Adds Σ_j f_j (t − t′_j) to `gradient`, for `factors` f.
@@ -158,7 +184,8 @@ mod tests {
                 let weights: Vec<f64> = (0..num).map(|j| 1.0 + (j as f64).cos()).collect();
                 let at = kernel.log_parameters();
                 let mut gradient = vec![0.0; at.len()];
-                kernel.add_gradient(&LOCATIONS[..dim], &LOCATIONS, &weights, &mut gradient);
+                let pairs = Pairs::new(&LOCATIONS[..dim], &LOCATIONS, &weights);
+                kernel.add_gradient(pairs, &mut gradient);
                 for (p, &analytic) in gradient.iter().enumerate() {
                     // Error of the difference: h²/6 times a third derivative of order 10, and ε/h.
                     let h = 1e-5;
@@ -187,7 +214,7 @@ mod tests {
                 let weights: Vec<f64> = (0..num).map(|j| 1.0 + (j as f64).cos()).collect();
                 let at = &LOCATIONS[..dim];
                 let mut gradient = vec![0.0; dim];
-                kernel.add_location_gradient(at, &LOCATIONS, &weights, &mut gradient);
+                kernel.add_location_gradient(Pairs::new(at, &LOCATIONS, &weights), &mut gradient);
                 for (d, analytic) in gradient.iter().enumerate() {
                     // As above; a kink at t = t′ is symmetric and cancels.
                     let h = 1e-5;

@@ -10,7 +10,7 @@
 
 use std::f64::consts::PI;
 
-use super::{Kernel, check_positive, from_logarithms};
+use super::{Kernel, Pairs, check_positive, from_logarithms};
 use crate::Result;
 
 /// k(t, t′) = v exp(−2 Σ_d sin²(π (t − t′)_d/p)/ℓ²).
@@ -68,18 +68,12 @@ impl Kernel for Periodic {
         }
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let (frequency, scale) = (PI / self.period, 2.0 / (self.length_scale * self.length_scale));
         let mut sums = [0.0; 3];
-        for (weight, other) in weights.iter().zip(others.chunks_exact(location.len())) {
+        for (weight, other) in pairs.each() {
             let (mut squares, mut slopes) = (0.0, 0.0);
-            for (a, b) in other.iter().zip(location) {
+            for (a, b) in other.iter().zip(pairs.location) {
                 let u = frequency * (a - b).abs();
                 let (sine, cosine) = u.sin_cos();
                 squares += sine * sine;
@@ -96,19 +90,12 @@ impl Kernel for Periodic {
         }
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let (frequency, scale) = (PI / self.period, 2.0 / (self.length_scale * self.length_scale));
-        let mut row = vec![0.0; weights.len()];
-        self.fill_row(location, others, &mut row);
-        let others = others.chunks_exact(location.len());
-        for ((weight, k), other) in weights.iter().zip(row).zip(others) {
-            for ((sum, a), b) in gradient.iter_mut().zip(location).zip(other) {
+        let mut row = vec![0.0; pairs.weights.len()];
+        self.fill_row(pairs.location, pairs.others, &mut row);
+        for ((weight, other), k) in pairs.each().zip(row) {
+            for ((sum, a), b) in gradient.iter_mut().zip(pairs.location).zip(other) {
                 // ∂k/∂t = −k (4π/(p ℓ²)) sin u cos u, and 2 sin u cos u = sin 2u
                 *sum -= weight * k * scale * frequency * (2.0 * frequency * (a - b)).sin();
             }

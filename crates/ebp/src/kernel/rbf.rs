@@ -1,6 +1,6 @@
 //! The squared exponential: k = v exp(−r²/(2ℓ²)), whose functions have all derivatives.
 
-use super::{Kernel, add_differences, check_positive, from_logarithms, squared_distances};
+use super::{Kernel, Pairs, add_differences, check_positive, from_logarithms, squared_distances};
 use crate::Result;
 
 /// k(t, t′) = v exp(−‖t − t′‖²/(2ℓ²)).
@@ -50,16 +50,10 @@ impl Kernel for Rbf {
         }
     }
 
-    fn add_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let scale = 1.0 / (self.length_scale * self.length_scale);
         let (mut by_variance, mut by_length) = (0.0, 0.0);
-        for (weight, r2) in weights.iter().zip(squared_distances(location, others)) {
+        for (weight, r2) in pairs.weights.iter().zip(pairs.squares()) {
             // ∂k/∂log v = k,  ∂k/∂log ℓ = k r²/ℓ²
             let s = scale * r2;
             let k = weight * (-0.5 * s).exp();
@@ -70,20 +64,14 @@ impl Kernel for Rbf {
         gradient[1] += self.signal_variance * by_length;
     }
 
-    fn add_location_gradient(
-        &self,
-        location: &[f64],
-        others: &[f64],
-        weights: &[f64],
-        gradient: &mut [f64],
-    ) {
+    fn add_location_gradient(&self, pairs: Pairs<'_>, gradient: &mut [f64]) {
         let scale = 1.0 / (self.length_scale * self.length_scale);
-        let distances = squared_distances(location, others);
+        let distances = squared_distances(pairs.location, pairs.others);
         // ∂k/∂t = −k (t − t′)/ℓ²
-        let factors = weights
-            .iter()
-            .zip(distances)
-            .map(|(weight, r2)| -weight * self.signal_variance * scale * (-0.5 * scale * r2).exp());
-        add_differences(location, others, factors, gradient);
+        let factors =
+            pairs.weights.iter().zip(distances).map(|(weight, r2)| {
+                -weight * self.signal_variance * scale * (-0.5 * scale * r2).exp()
+            });
+        add_differences(pairs.location, pairs.others, factors, gradient);
     }
 }

@@ -49,15 +49,18 @@ pub(crate) use self::curves::{CurveSource, TableData, nats};
 pub use self::device::Device;
 pub use self::latents::{
     GplvmSettings, LatentData, LatentDataSettings, LatentEvaluation, LatentModel,
-    LatentProcessName, LatentSets, LatentSettings, RowData, TableScale,
+    LatentProcessName, LatentSets, LatentSettings, MapKernel, RowData, TableScale,
 };
 pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
 pub use self::neural::NeuralSettings;
 pub use self::patterns::{
-    DppSettings, InteractionSettings, KernelName, PatternData, PatternDataSettings,
-    PatternEvaluation, PatternMethod, PatternModel, PatternProcess, PatternSettings,
+    DppSettings, InteractionSettings, KernelName, LikelihoodEffort, PatternData,
+    PatternDataSettings, PatternEvaluation, PatternMethod, PatternModel, PatternProcess,
+    PatternSampler, PatternSettings,
 };
-pub(crate) use self::patterns::{Law as PatternLaw, is_likelihood};
+pub(crate) use self::patterns::{
+    Extra as PatternExtra, Law as PatternLaw, extras as pattern_extras, is_likelihood,
+};
 pub use self::pictures::{
     CompleteOptions, Completions, FigureColumns, GivenPicture, MaskOptions, PictureData,
     PictureDataSettings, PictureEvaluation, PictureModel, PictureProcessName, PictureSettings,

@@ -53,7 +53,8 @@ pub struct Samples {
 }
 
 impl Model {
-    /// New sets from a model of clouds, an energy of whole sets, BRUNO or a Neural Statistician.
+    /// New sets from a model of clouds, an energy of whole sets, BRUNO, a Neural Statistician or a
+    /// process with hidden locations.
     ///
     /// # Errors
     ///

@@ -161,7 +161,7 @@ impl Settings {
                 &["nats", "kl", "active_units", "effective_candidates", "held_out_nats"]
             }
             Self::Pictures(_) => &["bits", "kl", "active_units", "held_out_bits"],
-            Self::SetEnergies(_) => &["gap", "sampler_loss", "slope", "accuracy"],
+            Self::SetEnergies(_) => &["nats", "sampler_loss", "effective_share", "accuracy"],
             Self::Latents(_) => &["nats", "kl_c", "kl_z", "correlation", "held_out_nats"],
             Self::Patterns(_) => &["nats"],
             Self::Topics(_) => &["nats", "perplexity"],

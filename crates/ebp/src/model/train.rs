@@ -231,7 +231,7 @@ fn weights_of(folder: &Path, settings: &Settings, config: &str) -> Result<Tensor
         let help = "start from a model of the same process";
         return Err(Error::refused(message).with_help(help));
     }
-    // Other processes than energy-based ones have no averages, and start with all they have.
+    // Processes without averages start with all they have.
     if has_averages(&checkpoint) && checkpoint.meta.holds == Holds::Everything {
         return checkpoint.weights()?.model_state();
     }
@@ -265,6 +265,7 @@ fn sizes_that_differ(folder: &Path, config: &str) -> Option<String> {
         "gplvm.",
         "bruno.",
         "statistician.",
+        "hidden_locations.",
     ];
     let words: Vec<String> = keys
         .iter()

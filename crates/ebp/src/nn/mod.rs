@@ -5,11 +5,13 @@
 //! Dense                                rows, one stack of linear layers
 //! Network                              elements of sets, with a context
 //! LSTM, MultiHeadAttention, Coupling   made of Dense
+//! Descent, Ascent                      residual convolutions over grids of places
 //! BatchNorm, SpectralNorm              with buffers that training moves
 //! ```
 
 mod attention;
 mod batch_norm;
+mod convolution;
 mod coupling;
 mod dense;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod step;
 
 pub use self::attention::{Looking, MultiHeadAttention};
 pub use self::batch_norm::BatchNorm;
+pub use self::convolution::{Ascent, Descent, GridConfig, Size, coarsest};
 pub use self::coupling::Coupling;
 pub use self::dense::{Dense, DenseConfig};
 pub use self::lstm::{LSTM, LSTMState};

@@ -11,8 +11,14 @@
 //! Plain, the gradient is that of log Z only where q has the energy's law; a wide energy at a high
 //! rate runs away from the sampler. Weighted, the sampler proposes and the energy decides, and log Z is
 //! importance sampling with the learned sampler as its only proposal. Draws are constants in the
-//! energy's step, as in the paper's released code. Recorded are the effective share of the draws
-//! (Σw)²/(K Σw²), the slack E_q[L − u] + log Ẑ that the dual form leaves, and the sampler's loss.
+//! energy's step, as in the paper's released code. Recorded are
+//!
+//! ```text
+//! effective_share  (Σw)²/(K Σw²)                of the draws
+//! gap              E f(data) − E_q f(draws)     what a plain game raises
+//! slack            E_q[L − u] + log Ẑ           what the dual form leaves
+//! sampler_loss     E_q[L − u]                   what the sampler lowers, at most −log Z below
+//! ```
 
 use super::importance::{Found, Importance};
 use super::learned::{Game, LearnedSampler};
@@ -83,36 +89,40 @@ impl Ade {
         Ok((loss, Found { nats, values, log_partition, log_weights }))
     }
 
-    /// The effective share of draws, and E_q[L − u] + log Ẑ.
+    /// The effective share of draws, E f(data) − E_q f(draws), and E_q[L − u] + log Ẑ.
     fn figures(
         &self,
         tape: &mut Tape,
         round: &Round<'_>,
         draws: &Draws,
         found: &Found,
-    ) -> Result<[Var; 2]> {
+    ) -> Result<[Var; 3]> {
         let figures = tape.weight_figures(found.values, Some(found.log_weights), None)?;
         let effective = tape.columns(figures, 0, 1)?;
         let share = tape.affine(effective, 1.0 / draws.count as f64, 0.0)?;
         let rows = tape.shape(draws.values).0;
         let f = tape.reshape(found.values, (rows, 1))?;
+        let offsets = round.targets.places()?.offsets;
+        let log_partition = mean_of_means(tape, found.log_partition, &offsets)?;
+        // nats = log Ẑ − E f(data) − the base measure there
+        let real = tape.subtract(log_partition, found.nats)?;
+        let real = tape.affine(real, 1.0, -round.targets.base)?;
+        let fake = draws.expectation(tape, f)?;
+        let gap = tape.subtract(real, fake)?;
         let mut lost = tape.subtract(draws.log_density, f)?;
         if let Some(std_dev) = self.base_std_dev {
             let base = base_measure(tape, draws.values, std_dev)?;
             lost = tape.subtract(lost, base)?;
         }
         let lost = draws.expectation(tape, lost)?;
-        let offsets = round.targets.places()?.offsets;
-        let log_partition = mean_of_means(tape, found.log_partition, &offsets)?;
-        Ok([share, tape.add(lost, log_partition)?])
+        Ok([share, gap, tape.add(lost, log_partition)?])
     }
 }
 
 impl Partition for Ade {
     fn loss(&mut self, tape: &mut Tape, round: &Round<'_>) -> Result<Estimate> {
         let energy = round.element_energy()?;
-        let theta = (tape.array(round.theta).clone(), tape.shape(round.theta));
-        let game = Game { energy, model: round.model, theta, targets: round.made.targets };
+        let game = Game::new(tape, round)?;
         let sampler_loss = self.sampler.train(&game, round.step)?;
         let stream = round.step.stream.child(2);
         let draws = self.sampler.draw(tape, &game, round.targets.features, stream)?;
@@ -132,8 +142,8 @@ impl Partition for Ade {
                 (found.nats, found)
             }
         };
-        let [share, slack] = self.figures(tape, round, &draws, &found)?;
-        let mut figures: Vec<(&'static [&'static str], Var)> = Vec::new();
+        let [share, gap, slack] = self.figures(tape, round, &draws, &found)?;
+        let mut figures: Vec<(&'static [&'static str], Var)> = vec![(&["gap"], gap)];
         let mut waits = false;
         if self.has_densities {
             figures.extend([(&["effective_share"][..], share), (&["slack"], slack)]);

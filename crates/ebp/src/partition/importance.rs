@@ -16,7 +16,7 @@ use crate::Result;
 use crate::energy::ElementEnergy;
 use crate::recipe::{EnergyBasedConfig, ProposalKind, Space};
 use crate::rng::Stream;
-use crate::sampler::{Draws, Followed, Purpose};
+use crate::sampler::{Draws, Followed, Purpose, mean_of_means};
 use crate::tape::{Array, CandidateVars, Device, DrawDomain, LikelihoodVars, Tape, Var};
 
 /// Candidates on the host.
@@ -127,7 +127,19 @@ impl Importance {
     ) -> Result<Found> {
         let (vars, log_weights) = self.candidates(tape, targets, candidates, sampled)?;
         let points = targets.points(energy, parameters, theta);
-        let LikelihoodVars { nats, values, log_partition } = tape.likelihood(&points, &vars)?;
+        let LikelihoodVars { nats, values, log_partition } = match targets.features {
+            // One pass knows the gradients of parameters and context alone.
+            Some(features) if tape.is_tracked(features) => {
+                let network = (&energy.shape, parameters, Some(theta));
+                let partition = tape.log_partition(network, &vars)?;
+                let own = tape.point_values(&points)?;
+                let terms = tape.subtract(partition.log_partition, own)?;
+                let nats = mean_of_means(tape, terms, &targets.offsets)?;
+                let log_partition = tape.detach(partition.log_partition);
+                LikelihoodVars { nats, values: partition.values, log_partition }
+            }
+            _ => tape.likelihood(&points, &vars)?,
+        };
         let nats = if targets.base == 0.0 { nats } else { tape.affine(nats, 1.0, -targets.base)? };
         Ok(Found { nats, values, log_partition, log_weights })
     }
@@ -219,8 +231,7 @@ impl Partition for ImportanceSampling {
         let energy = round.element_energy()?;
         let (mut draws, mut sampler_loss) = (None, None);
         let parameters = if let Some(learned) = &mut self.sampler {
-            let theta = (tape.array(round.theta).clone(), tape.shape(round.theta));
-            let game = Game { energy, model: round.model, theta, targets: round.made.targets };
+            let game = Game::new(tape, round)?;
             sampler_loss = Some(learned.train(&game, round.step)?);
             let parameters = energy.calibrated(tape, true)?;
             // Constants: what is drawn does not depend on what is learned in this step.
@@ -230,7 +241,8 @@ impl Partition for ImportanceSampling {
                 parameters: tape.detach(parameters),
                 theta: tape.detach(round.theta),
             };
-            let (places, count) = (round.targets.places()?, (self.num_sampled, Purpose::Use));
+            let (mut places, count) = (round.targets.places()?, (self.num_sampled, Purpose::Use));
+            places.features = places.features.map(|features| tape.detach(features));
             let stream = round.step.stream.child(2);
             draws = Some(learned.sampler.draw(tape, followed, &places, count, stream)?);
             parameters

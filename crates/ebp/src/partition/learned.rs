@@ -15,15 +15,15 @@
 
 use std::fmt::Debug;
 
-use super::Targets;
 use super::near::Near;
+use super::{Round, Targets};
 use crate::Result;
 use crate::energy::{ElementEnergy, base_measure, element_rows};
 use crate::nn::Step;
 use crate::recipe::{Decay, EnergyBasedConfig, NegativePhase, SamplerConfig, Space};
 use crate::rng::Stream;
 use crate::sampler::{Draws, Followed, Purpose, Sampler};
-use crate::tape::{AdamConfig, Array, Device, ParameterBuilder, ParameterSet, Tape, Var};
+use crate::tape::{AdamConfig, Array, Device, ParameterBuilder, ParameterSet, Shape, Tape, Var};
 
 /// w of the wall around the domain, as a share of the domain's width.
 const WALL: f32 = 0.01;
@@ -45,11 +45,13 @@ pub(crate) struct LearnedSampler {
 /// What the sampler's steps and the energy's have in common: constants of one step.
 #[derive(Debug)]
 pub(super) struct Game<'a> {
-    pub(super) energy: &'a ElementEnergy,
-    pub(super) model: &'a ParameterSet,
+    energy: &'a ElementEnergy,
+    model: &'a ParameterSet,
     /// θ, `[sets, k]`.
-    pub(super) theta: (Array, (usize, usize)),
-    pub(super) targets: &'a dyn WriteTargets,
+    theta: (Array, Shape),
+    targets: &'a dyn WriteTargets,
+    /// Numbers of the targets' locations where parameters have a part in them.
+    features: Option<(Array, Shape)>,
 }
 
 /// Targets that can be written on any tape.
@@ -57,14 +59,32 @@ pub(crate) trait WriteTargets: Debug {
     fn write(&self, tape: &mut Tape) -> Result<Targets>;
 }
 
-impl Game<'_> {
+impl<'a> Game<'a> {
+    /// That of a step on its tape.
+    pub(super) fn new(tape: &Tape, round: &Round<'a>) -> Result<Self> {
+        let numbers = |var: Var| (tape.array(var).clone(), tape.shape(var));
+        let features = round.targets.features.filter(|&features| tape.is_tracked(features));
+        Ok(Self {
+            energy: round.element_energy()?,
+            model: round.model,
+            theta: numbers(round.theta),
+            targets: round.made.targets,
+            features: features.map(numbers),
+        })
+    }
+
     /// A tape with the energy as a constant: its parameters of f/τ, θ and the targets.
     fn begin<'b>(&'b self, tape: &mut Tape) -> Result<(Followed<'b>, Targets)> {
         tape.read(self.model);
         let (theta, shape) = &self.theta;
         let theta = tape.constant(theta.clone(), *shape)?;
         let parameters = self.energy.calibrated(tape, false)?;
-        let targets = self.targets.write(tape)?;
+        let mut targets = self.targets.write(tape)?;
+        if let Some((features, shape)) = &self.features {
+            let features = tape.constant(features.clone(), *shape)?;
+            targets.elements = tape.concat(&[targets.values, features])?;
+            targets.features = Some(features);
+        }
         Ok((Followed { energy: self.energy, parameters, theta }, targets))
     }
 }

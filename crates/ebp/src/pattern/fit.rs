@@ -12,9 +12,8 @@
 use rayon::prelude::*;
 
 use super::gibbs::{Family, Gibbs};
-use super::interaction::Interaction;
 use super::newton::{Expansion, Summit, inverse, maximise};
-use super::quadrature::{Design, berman_turner, check_data, default_tiles, logistic};
+use super::quadrature::{Design, berman_turner, check_points, default_tiles, logistic};
 use super::simulate::{ChainSettings, simulate};
 use super::window::Pattern;
 use crate::rng::Stream;
@@ -106,7 +105,7 @@ pub(crate) fn joint_design(
     let parts = patterns.par_iter().map(|pattern| regression.design(family, pattern));
     let parts = parts.collect::<Result<Vec<_>>>()?;
     let design = Design::join(parts);
-    check_data(&design, family)?;
+    check_points(design.num_data(), family.interaction.reach())?;
     Ok(design)
 }
 
@@ -180,7 +179,7 @@ pub fn simulated_errors(
     (chain, stream): (&ChainSettings, Stream),
 ) -> Result<Vec<f64>> {
     let (family, at) = (*fitted.model.family(), fitted.model.coefficients());
-    if family.interaction == Interaction::None && regression == Regression::Pseudolikelihood {
+    if fitted.model.is_poisson() && regression == Regression::Pseudolikelihood {
         return Ok(fitted.curvature_errors.clone());
     }
     let drawn = simulate(&fitted.model, count * num_patterns, chain, stream)?;

@@ -5,8 +5,12 @@
 //! λ(u | X)      = p(X ∪ u)/p(X) = exp(α · z(u) + θ · t(u, X))
 //! ```
 //!
-//! z = 1, or (1, x, y) for a trend. λ needs no Z: fitting and simulation are built on it.
+//! z = 1, or (1, x, y) for a trend. A [`DeepSets`] potential may be added to the exponent. λ needs no Z:
+//! fitting and simulation are built on it.
 
+use std::sync::Arc;
+
+use super::deep_sets::DeepSets;
 use super::interaction::Interaction;
 use super::near::Near;
 use super::window::{Pattern, Window};
@@ -85,6 +89,14 @@ impl Family {
         totals.extend(self.interaction.totals(pattern)?);
         Some(totals)
     }
+
+    /// The same, with what is wrong where a hard core is broken.
+    pub(crate) fn totals_or_error(&self, pattern: &Pattern) -> Result<Vec<f64>> {
+        self.totals(pattern).ok_or_else(|| {
+            let found = format!("two points {} apart", pattern.least_distance());
+            Error::invalid("the hard core", "kept by the data", found)
+        })
+    }
 }
 
 /// A Gibbs process in a window.
@@ -93,6 +105,7 @@ pub struct Gibbs {
     family: Family,
     window: Window,
     coefficients: Vec<f64>,
+    deep: Option<Arc<DeepSets>>,
 }
 
 impl Gibbs {
@@ -121,7 +134,30 @@ impl Gibbs {
             let expected = format!("{count} finite numbers");
             return Err(Error::invalid("coefficients", expected, format!("{coefficients:?}")));
         }
-        Ok(Self { family, window, coefficients })
+        Ok(Self { family, window, coefficients, deep: None })
+    }
+
+    /// The same with a Deep Sets potential beside what it has.
+    #[must_use]
+    pub fn with_deep_sets(self, deep: DeepSets) -> Self {
+        Self { deep: Some(Arc::new(deep)), ..self }
+    }
+
+    /// The Deep Sets potential, where it has one.
+    pub fn deep_sets(&self) -> Option<&DeepSets> {
+        self.deep.as_deref()
+    }
+
+    /// Whether points do not act on each other.
+    pub fn is_poisson(&self) -> bool {
+        self.family.interaction == Interaction::None && self.deep.is_none()
+    }
+
+    /// The same with another intercept: λ is multiplied by exp `by`.
+    pub(crate) fn shifted(&self, by: f64) -> Self {
+        let mut shifted = self.clone();
+        shifted.coefficients[0] += by;
+        shifted
     }
 
     /// Its form.
@@ -162,13 +198,33 @@ impl Gibbs {
     pub fn log_density_up_to_constant(&self, pattern: &Pattern) -> f64 {
         let dot =
             |totals: Vec<f64>| totals.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum();
-        self.family.totals(pattern).map_or(f64::NEG_INFINITY, dot)
+        let sum = self.family.totals(pattern).map_or(f64::NEG_INFINITY, dot);
+        sum + self.deep.as_ref().map_or(0.0, |deep| deep.value(self.window, pattern.points()))
+    }
+
+    /// Gradient of the log density by the points. Steps and areas are taken as flat.
+    pub(crate) fn forces(&self, points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+        let drift = match self.coefficients[1..] {
+            [b, c, ..] if self.family.trend == Trend::LogLinear => [b, c],
+            _ => [0.0; 2],
+        };
+        let mut forces = vec![drift; points.len()];
+        let of_pairs = &self.coefficients[self.family.trend.names().len()..];
+        self.family.interaction.add_forces(of_pairs, self.window, points, &mut forces);
+        if let Some(deep) = &self.deep {
+            let slopes = deep.slopes(self.window, points).points;
+            forces.iter_mut().zip(slopes).for_each(|(force, [x, y])| {
+                force[0] += x;
+                force[1] += y;
+            });
+        }
+        forces
     }
 
     /// The log-likelihood where Z is known, that is without interaction: Σ log λ(xᵢ) − ∫ λ, the log of the
     /// Janossy density, which is p(X) exp(−|W|).
     pub fn poisson_log_likelihood(&self, pattern: &Pattern) -> Option<f64> {
-        if self.family.interaction != Interaction::None {
+        if !self.is_poisson() {
             return None;
         }
         let [[x0, x1], [y0, y1]] = self.window.sides();
@@ -186,7 +242,8 @@ impl Gibbs {
     }
 
     pub(crate) fn near(&self, points: &[[f64; 2]]) -> Near {
-        self.family.interaction.near(self.window, points)
+        let reach = self.deep.as_ref().map_or(0.0, |deep| deep.shape().reach);
+        self.family.interaction.near(self.window, points, reach)
     }
 
     pub(crate) fn intensity_near(&self, place: [f64; 2], near: &Near, skip: Option<usize>) -> f64 {
@@ -202,6 +259,8 @@ impl Gibbs {
         if !self.family.statistics(place, near, skip, out) {
             return 0.0;
         }
-        out.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum::<f64>().exp()
+        let sum: f64 = out.iter().zip(&self.coefficients).map(|(t, c)| t * c).sum();
+        let deep = self.deep.as_ref().map_or(0.0, |deep| deep.log_ratio(place, near, skip));
+        (sum + deep).exp()
     }
 }

@@ -136,10 +136,10 @@ impl Interaction {
         }
     }
 
-    /// Points in cells for the questions of this interaction.
-    pub(crate) fn near(&self, window: Window, points: &[[f64; 2]]) -> Near {
+    /// Points in cells for the questions of this interaction, and others up to `reach`.
+    pub(crate) fn near(&self, window: Window, points: &[[f64; 2]], reach: f64) -> Near {
         let [width, height] = window.lengths();
-        let question = self.question();
+        let question = self.question().max(reach);
         let reach = if question > 0.0 { question } else { width.max(height) };
         Near::new(window, reach, points)
     }
@@ -201,10 +201,34 @@ impl Interaction {
         true
     }
 
+    /// Adds the gradient of θ · T(X) by the points, where it is one: of a potential of the distance.
+    pub(crate) fn add_forces(
+        &self,
+        theta: &[f64],
+        window: Window,
+        points: &[[f64; 2]],
+        forces: &mut [[f64; 2]],
+    ) {
+        let Self::Pairwise { reach, num_knots } = *self else { return };
+        let near = self.near(window, points, 0.0);
+        for (number, (&place, force)) in points.iter().zip(forces).enumerate() {
+            near.visit(place, reach, Some(number), |other, square| {
+                let distance = square.sqrt();
+                let (knot, share) = between_knots(distance, reach, num_knots);
+                if share > 0.0 {
+                    let slope = (theta[knot + 1] - theta[knot]) * num_knots as f64 / reach;
+                    let other = near.points()[other];
+                    force[0] += slope * (place[0] - other[0]) / distance;
+                    force[1] += slope * (place[1] - other[1]) / distance;
+                }
+            });
+        }
+    }
+
     /// T(X) = Σᵢ t(xᵢ, {x₁, …, xᵢ₋₁}): log density up to trend and constant is θ · T. The order of the points
     /// does not matter. `None` if a hard core is broken.
     pub fn totals(&self, pattern: &Pattern) -> Option<Vec<f64>> {
-        let mut near = self.near(pattern.window(), &[]);
+        let mut near = self.near(pattern.window(), &[], 0.0);
         let mut totals = vec![0.0; self.num_statistics()];
         let mut one = totals.clone();
         for &point in pattern.points() {

@@ -5,14 +5,20 @@
 //! log Z(β) = ∫ E n  d log β      from β |W| = 10⁻³, where log Z = β |W|, along the intercept
 //! ```
 //!
-//! A round draws patterns at θ by birth, death and move and takes Newton's step with their moments, until
-//! the step is within its Monte Carlo error. The information is the covariance of T. ℓ is the log of the Janossy density, so that
-//! Poisson, Gibbs and determinantal processes can be compared.
+//! A round draws patterns at θ by birth, death and moves (one point, or Langevin steps of all) and takes
+//! Newton's step with their moments, until the step is within its Monte Carlo error. Where networks write the
+//! potential, T is ∂f/∂w and θ the weights, which may be penalised. The information is the covariance of T.
+//! ℓ is the log of the Janossy density, so that Poisson, Gibbs and determinantal processes can be compared.
+
+use std::fmt::Debug;
+
+use rayon::prelude::*;
 
 use super::gibbs::{Family, Gibbs};
 use super::newton::{Expansion, inverse, solve};
-use super::simulate::{ChainSettings, simulate_thinned};
-use super::window::Pattern;
+use super::simulate::{ChainSettings, Moves, simulate_thinned};
+use super::window::{Pattern, Window};
+use crate::linalg::Matrix;
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -25,11 +31,52 @@ pub struct LikelihoodSettings {
     pub num_chains: usize,
     /// Rounds at most.
     pub num_rounds: usize,
+    /// How points of a chain move.
+    pub moves: Moves,
 }
 
 impl Default for LikelihoodSettings {
     fn default() -> Self {
-        Self { num_patterns: 2000, num_chains: 16, num_rounds: 8 }
+        Self { num_patterns: 2000, num_chains: 16, num_rounds: 8, moves: Moves::Points }
+    }
+}
+
+/// A law of patterns whose parameters are climbed: coefficients, or weights that write a potential.
+pub trait Likelihood: Debug + Sync {
+    /// The law at some parameters, the first of which is the intercept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if they mean nothing.
+    fn model(&self, at: &[f64]) -> Result<Gibbs>;
+
+    /// ∂f/∂parameters of a pattern, which is T where f is linear in them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidValue`] if the pattern breaks a hard core.
+    fn slopes(&self, at: &[f64], pattern: &Pattern) -> Result<Vec<f64>>;
+
+    /// Half of this times the squares of all parameters but the first is taken from the log-likelihood.
+    fn decay(&self) -> f64 {
+        0.0
+    }
+}
+
+/// f is linear in its coefficients.
+#[derive(Debug)]
+struct Linear {
+    family: Family,
+    window: Window,
+}
+
+impl Likelihood for Linear {
+    fn model(&self, at: &[f64]) -> Result<Gibbs> {
+        Gibbs::new(self.family, self.window, at.to_vec())
+    }
+
+    fn slopes(&self, _at: &[f64], pattern: &Pattern) -> Result<Vec<f64>> {
+        self.family.totals_or_error(pattern)
     }
 }
 
@@ -38,19 +85,48 @@ impl Default for LikelihoodSettings {
 pub struct LikelihoodFit {
     /// At the maximum.
     pub model: Gibbs,
-    /// From the information, of the pattern that was seen.
+    /// Its parameters: the coefficients, or α and weights.
+    pub parameters: Vec<f64>,
+    /// From the information, of the patterns that were seen.
     pub standard_errors: Vec<f64>,
     /// Of the simulation, in the same units.
     pub monte_carlo_errors: Vec<f64>,
     /// Rounds that it took.
     pub num_rounds: usize,
+    /// Of the parameters: I⁻¹ of the patterns that were seen, or what a penalty makes of it.
+    covariance: Matrix,
 }
 
-/// How many proposals lie between two patterns of a chain, and how many before the first.
-fn chain_of(patterns: &[Pattern]) -> (ChainSettings, usize) {
-    let count = patterns.iter().map(|pattern| pattern.points().len()).max().unwrap_or(0);
-    let settings = ChainSettings::for_points(count);
-    (settings, settings.num_steps / 20)
+impl LikelihoodFit {
+    /// A number of the process, and its standard error by the delta method.
+    ///
+    /// # Errors
+    ///
+    /// As [`Likelihood::model`].
+    pub fn number(
+        &self,
+        law: &dyn Likelihood,
+        number: impl Fn(&Gibbs) -> f64,
+    ) -> Result<(f64, f64)> {
+        let at = &self.parameters;
+        let slope = |j: usize| -> Result<f64> {
+            let step = 1e-4 * at[j].abs().max(1.0);
+            let side = |step: f64| -> Result<f64> {
+                let mut moved = at.clone();
+                moved[j] += step;
+                Ok(number(&law.model(&moved)?))
+            };
+            Ok((side(step)? - side(-step)?) / (2.0 * step))
+        };
+        let slopes = (0..at.len()).map(slope).collect::<Result<Vec<_>>>()?;
+        let mut variance = 0.0;
+        for (i, a) in slopes.iter().enumerate() {
+            for (j, b) in slopes.iter().enumerate() {
+                variance += a * b * self.covariance.at(i, j);
+            }
+        }
+        Ok((number(&self.model), variance.max(0.0).sqrt()))
+    }
 }
 
 /// Climbs from `start`, best a pseudolikelihood fit.
@@ -65,64 +141,106 @@ pub fn maximum_likelihood(
     settings: &LikelihoodSettings,
     stream: Stream,
 ) -> Result<LikelihoodFit> {
-    let family = *start.family();
-    let observed = mean_totals(&family, patterns)?;
-    let (chain, thin) = chain_of(patterns);
-    let mut model = start.clone();
-    let scale = patterns.len().max(1) as f64;
-    for round in 1..=settings.num_rounds.max(1) {
+    let law = Linear { family: *start.family(), window: start.window() };
+    climb_likelihood(&law, start.coefficients(), patterns, settings, stream)
+}
+
+/// The same of any law, from parameters `start`. Where f is not linear in them, its second derivatives are
+/// left out of the information (Fisher's scoring).
+///
+/// # Errors
+///
+/// As [`maximum_likelihood`].
+pub fn climb_likelihood(
+    law: &dyn Likelihood,
+    start: &[f64],
+    patterns: &[Pattern],
+    settings: &LikelihoodSettings,
+    stream: Stream,
+) -> Result<LikelihoodFit> {
+    let count = patterns.iter().map(|pattern| pattern.points().len()).max().unwrap_or(0);
+    let chain = ChainSettings { moves: settings.moves, ..ChainSettings::for_points(count) };
+    let mut parameters = start.to_vec();
+    let (scale, num_rounds) = (patterns.len().max(1) as f64, settings.num_rounds.max(1));
+    for round in 1..=num_rounds {
+        let model = law.model(&parameters)?;
         let size = (settings.num_chains, settings.num_patterns);
+        let thin = chain.num_steps / 20;
         let drawn = simulate_thinned(&model, size, (&chain, thin), stream.child(round as u64))?;
-        let totals: Vec<Vec<f64>> =
-            drawn.iter().filter_map(|pattern| family.totals(pattern)).collect();
-        let from = model.coefficients().to_vec();
-        let (step, errors) = scoring_step(&observed, &totals)?;
+        let slopes = |patterns: &[Pattern]| -> Result<Vec<Vec<f64>>> {
+            patterns.par_iter().map(|pattern| law.slopes(&parameters, pattern)).collect()
+        };
+        let observed = mean(&slopes(patterns)?);
+        let decay = law.decay() / scale;
+        let (step, inverse) = scoring_step(&observed, &slopes(&drawn)?, &parameters, decay)?;
+        let errors: Vec<f64> = (0..step.len()).map(|j| inverse.at(j, j).sqrt()).collect();
         // Far from where was drawn the moments are others: at most two standard errors of one pattern at
         // once.
         let worst = step.iter().zip(&errors).map(|(s, e)| s.abs() / e).fold(0.0, f64::max);
         let share = (2.0 / worst).min(1.0);
-        let next = from.iter().zip(&step).map(|(f, s)| f + share * s).collect();
-        model = Gibbs::new(family, model.window(), next)?;
+        parameters.iter_mut().zip(&step).for_each(|(at, s)| *at += share * s);
         // Patterns of a chain are correlated; twice the independent error is the scale of the noise.
-        let noise = 2.0 / (totals.len() as f64).sqrt();
-        if worst <= 2.0 * noise || round == settings.num_rounds.max(1) {
+        let noise = 2.0 / (drawn.len() as f64).sqrt();
+        if worst <= 2.0 * noise || round == num_rounds {
+            let covariance = spread(&inverse, decay, scale);
             return Ok(LikelihoodFit {
-                model,
-                standard_errors: errors.iter().map(|e| e / scale.sqrt()).collect(),
+                model: law.model(&parameters)?,
+                parameters,
+                standard_errors: (0..errors.len())
+                    .map(|j| covariance.at(j, j).max(0.0).sqrt())
+                    .collect(),
                 monte_carlo_errors: errors.iter().map(|e| e * noise).collect(),
                 num_rounds: round,
+                covariance,
             });
         }
     }
     Err(Error::failed("the simulated likelihood took no round"))
 }
 
-fn mean_totals(family: &Family, patterns: &[Pattern]) -> Result<Vec<f64>> {
-    let mut mean = vec![0.0; family.num_coefficients()];
-    for pattern in patterns {
-        let totals = family.totals(pattern).ok_or_else(|| {
-            let found = format!("two points {} apart", pattern.least_distance());
-            Error::invalid("the hard core", "kept by the data", found)
-        })?;
-        mean.iter_mut().zip(&totals).for_each(|(sum, t)| *sum += t / patterns.len() as f64);
+fn mean(rows: &[Vec<f64>]) -> Vec<f64> {
+    let mut mean = vec![0.0; rows.first().map_or(0, Vec::len)];
+    for row in rows {
+        mean.iter_mut().zip(row).for_each(|(sum, t)| *sum += t / rows.len() as f64);
     }
-    Ok(mean)
+    mean
 }
 
-/// Cov(T)⁻¹ (T(x) − mean T), and the square roots of the diagonal of Cov(T)⁻¹.
-fn scoring_step(observed: &[f64], totals: &[Vec<f64>]) -> Result<(Vec<f64>, Vec<f64>)> {
+/// (Cov(T) + decay)⁻¹ (T(x) − mean T − decay θ) and (Cov(T) + decay)⁻¹; the intercept has no decay.
+fn scoring_step(
+    observed: &[f64],
+    totals: &[Vec<f64>],
+    at: &[f64],
+    decay: f64,
+) -> Result<(Vec<f64>, Matrix)> {
     let (dim, count) = (observed.len(), totals.len() as f64);
-    let mean: Vec<f64> =
-        (0..dim).map(|j| totals.iter().map(|t| t[j]).sum::<f64>() / count).collect();
+    let mean = mean(totals);
     let mut moments = Expansion::zero(dim);
     for t in totals {
         let away: Vec<f64> = t.iter().zip(&mean).map(|(t, m)| t - m).collect();
         moments.add(&away, 0.0, 1.0 / count);
     }
     moments.gradient = observed.iter().zip(&mean).map(|(o, m)| o - m).collect();
-    let step = solve(&moments)?;
-    let covariance = inverse(&moments)?;
-    Ok((step, (0..dim).map(|j| covariance.at(j, j).sqrt()).collect()))
+    for (j, at) in at.iter().enumerate().take(dim).skip(1) {
+        moments.gradient[j] -= decay * at;
+        moments.information.column_mut(j)[j] += decay;
+    }
+    Ok((solve(&moments)?, inverse(&moments)?))
+}
+
+/// The covariance of what maximises a penalised likelihood of so many patterns, A⁻¹ I A⁻¹ with A = I + decay:
+/// directions that the data say nothing about are held by the penalty, and do not vary.
+fn spread(inverse: &Matrix, decay: f64, num_patterns: f64) -> Matrix {
+    let dim = inverse.num_rows();
+    let mut covariance = Matrix::zeros(dim, dim);
+    for j in 0..dim {
+        for i in 0..dim {
+            // I = A − decay, which the intercept does not have
+            let held: f64 = (1..dim).map(|k| inverse.at(i, k) * inverse.at(k, j)).sum();
+            covariance.column_mut(j)[i] = (inverse.at(i, j) - decay * held) / num_patterns;
+        }
+    }
+    covariance
 }
 
 /// Gauss and Legendre's rule of 16 nodes on −1..1: nodes and weights of its positive half.
@@ -152,24 +270,21 @@ pub fn log_partition(
     settings: &LikelihoodSettings,
     stream: Stream,
 ) -> Result<(f64, f64)> {
-    let coefficients = model.coefficients();
     let alone = Gibbs::new(
         Family { interaction: super::Interaction::None, ..*model.family() },
         model.window(),
-        coefficients[..model.family().trend.names().len()].to_vec(),
+        model.coefficients()[..model.family().trend.names().len()].to_vec(),
     )?;
     // ∫ λ without interaction: −ℓ of no points.
     let nothing = Pattern::new(model.window(), Vec::new())?;
     let mass = -alone.poisson_log_likelihood(&nothing).unwrap_or(0.0);
     let length = (mass / SPARSE).ln();
-    let chain = ChainSettings::for_points(num_points);
+    let chain = ChainSettings { moves: settings.moves, ..ChainSettings::for_points(num_points) };
     let (mut value, mut variance) = (SPARSE, 0.0);
     let nodes = GAUSS.iter().flat_map(|&(node, weight)| [(-node, weight), (node, weight)]);
     for (number, (node, weight)) in nodes.enumerate() {
         let lower = 0.5 * (1.0 - node) * length;
-        let mut at = coefficients.to_vec();
-        at[0] -= lower;
-        let thinner = Gibbs::new(*model.family(), model.window(), at)?;
+        let thinner = model.shifted(-lower);
         let stream = stream.child(number as u64);
         let (chains, count) = (settings.num_chains, settings.num_patterns / 4);
         let drawn =

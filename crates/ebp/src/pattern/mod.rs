@@ -8,6 +8,8 @@
 //! processes are told by their conditional intensity, fitted by [`fit()`] and by
 //! [`maximum_likelihood`], and drawn by [`simulate()`].
 
+mod deep_sets;
+mod deep_sets_fit;
 mod discs;
 mod dpp;
 mod draws;
@@ -16,25 +18,34 @@ mod fit;
 mod gibbs;
 mod hawkes;
 mod interaction;
+mod langevin;
 mod likelihood;
 mod near;
+mod network_fit;
 mod newton;
 mod pair_network;
 mod quadrature;
 mod residual;
 mod simulate;
 mod summary;
+mod tanh_network;
 mod window;
 
-pub use dpp::{DppFit, DppKernel, Ensemble, StationaryDpp};
+pub use deep_sets::{DeepSets, DeepSetsShape};
+pub use deep_sets_fit::DeepSetsLaw;
+pub use dpp::{DppFit, DppKernel, Ensemble, EnsembleFit, StationaryDpp};
 pub use envelope::Envelope;
 pub use fit::{Fit, Regression, fit, simulated_errors};
 pub use gibbs::{Family, Gibbs, Trend};
 pub use hawkes::{Events, Hawkes, HawkesFit, exponential_test};
 pub use interaction::Interaction;
-pub use likelihood::{LikelihoodFit, LikelihoodSettings, log_partition, maximum_likelihood};
-pub use pair_network::{PairNetworkFit, PairNetworkSettings, fit_pair_network};
+pub use likelihood::{
+    Likelihood, LikelihoodFit, LikelihoodSettings, climb_likelihood, log_partition,
+    maximum_likelihood,
+};
+pub use network_fit::{Jackknife, NetworkFit, NetworkLaw, fit_network};
+pub use pair_network::{PairLaw, mean_potential};
 pub use residual::{Residual, smoothed_residual};
-pub use simulate::{ChainSettings, simulate};
+pub use simulate::{ChainSettings, Moves, simulate};
 pub use summary::Summary;
 pub use window::{Pattern, Window};

@@ -99,6 +99,26 @@ fn counting_weights(window: Window, num_tiles: usize, places: &[[f64; 2]]) -> Ve
     tiles.into_iter().map(|tile| area / counts[tile] as f64).collect()
 }
 
+/// Quadrature points of a pattern, the data first.
+pub(crate) struct Nodes {
+    pub(crate) places: Vec<[f64; 2]>,
+    /// w.
+    pub(crate) weights: Vec<f64>,
+    /// Which of 3 x 3 blocks of the window each lies in.
+    pub(crate) blocks: Vec<usize>,
+}
+
+/// Berman and Turner's quadrature of a pattern.
+pub(crate) fn quadrature_places(pattern: &Pattern) -> Nodes {
+    let window = pattern.window();
+    let num_tiles = default_tiles(pattern.points().len());
+    let mut places = pattern.points().to_vec();
+    places.extend(dummy_points(window, num_tiles));
+    let weights = counting_weights(window, num_tiles, &places);
+    let blocks = places.iter().map(|&place| tile_of(window, 3, place)).collect();
+    Nodes { places, weights, blocks }
+}
+
 /// The rows of Berman and Turner's device.
 ///
 /// # Errors
@@ -106,11 +126,7 @@ fn counting_weights(window: Window, num_tiles: usize, places: &[[f64; 2]]) -> Ve
 /// [`Error::Refused`] if no data point is left inside the border; [`Error::InvalidValue`] if data break a
 /// hard core.
 pub(crate) fn berman_turner(family: &Family, pattern: &Pattern) -> Result<Design> {
-    let window = pattern.window();
-    let num_tiles = default_tiles(pattern.points().len());
-    let mut places = pattern.points().to_vec();
-    places.extend(dummy_points(window, num_tiles));
-    let weights = counting_weights(window, num_tiles, &places);
+    let Nodes { places, weights, .. } = quadrature_places(pattern);
     design(family, pattern, &places, &weights)
 }
 
@@ -133,7 +149,7 @@ fn design(
 ) -> Result<Design> {
     family.interaction.check()?;
     let (window, border) = (pattern.window(), family.interaction.reach());
-    let near = family.interaction.near(window, pattern.points());
+    let near = family.interaction.near(window, pattern.points(), 0.0);
     let num_points = pattern.points().len();
     let mut design = Design { dim: family.num_coefficients(), ..Design::default() };
     let mut row = vec![0.0; design.dim];
@@ -159,12 +175,11 @@ fn design(
     Ok(design)
 }
 
-/// That there are data to fit.
-pub(crate) fn check_data(design: &Design, family: &Family) -> Result<()> {
-    if design.num_data() > 0 {
+/// That there are data to fit, so many of them farther than `border` from the edge.
+pub(crate) fn check_points(num_points: usize, border: f64) -> Result<()> {
+    if num_points > 0 {
         return Ok(());
     }
-    let border = family.interaction.reach();
     let message = if border > 0.0 {
         format!("no point is at least {border} from the edge of its window")
     } else {

@@ -7,7 +7,8 @@
 //! move of xᵢ to uniform v accepted with min(1, λ(v | X∖xᵢ) / λ(xᵢ | X∖xᵢ))
 //! ```
 //!
-//! A chain starts without points, keeps detailed balance with p(X), and is read after its burn-in. Patterns
+//! In the place of single moves all points may move at once by Langevin steps (`langevin.rs`), after every
+//! `WHOLE_EVERY` births and deaths that were proposed. A chain starts without points, keeps detailed balance with p(X), and is read after its burn-in. Patterns
 //! of [`simulate`] come from chains of their own, so they are independent and the same for any number of
 //! threads.
 
@@ -16,6 +17,7 @@ use rayon::prelude::*;
 use super::draws::Draws;
 use super::gibbs::Gibbs;
 use super::interaction::Interaction;
+use super::langevin::Langevin;
 use super::near::Near;
 use super::window::Pattern;
 use crate::rng::Stream;
@@ -24,6 +26,19 @@ use crate::{Error, Result};
 /// The share of moves among proposals; births and deaths have one half of the rest each.
 const MOVES: f64 = 0.3;
 
+/// Proposed births and deaths between two Langevin steps, whose cost is about as large.
+const WHOLE_EVERY: usize = 32;
+
+/// How points move between births and deaths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Moves {
+    /// One at a time, to a place that is drawn uniformly.
+    #[default]
+    Points,
+    /// All at once, along the gradient of the potential.
+    Langevin,
+}
+
 /// How long a chain runs, and when it has gone wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainSettings {
@@ -31,13 +46,15 @@ pub struct ChainSettings {
     pub num_steps: usize,
     /// A chain with more points is refused: its process has no density.
     pub most_points: usize,
+    /// How points move.
+    pub moves: Moves,
 }
 
 impl ChainSettings {
     /// 500 proposals per point that is expected, and 50 times as many points at most.
     pub fn for_points(num_points: usize) -> Self {
         let count = num_points.max(20);
-        Self { num_steps: 500 * count, most_points: 50 * count }
+        Self { num_steps: 500 * count, most_points: 50 * count, moves: Moves::Points }
     }
 }
 
@@ -47,39 +64,62 @@ pub(crate) struct Chain<'a> {
     model: &'a Gibbs,
     near: Near,
     draws: Draws,
-    most_points: usize,
+    settings: ChainSettings,
+    langevin: Langevin,
+    /// Steps until all points move.
+    until_whole: usize,
 }
 
 impl<'a> Chain<'a> {
     /// Without points.
-    pub(crate) fn new(model: &'a Gibbs, most_points: usize, stream: Stream) -> Self {
-        Self { model, near: model.near(&[]), draws: Draws::new(stream), most_points }
+    pub(crate) fn new(model: &'a Gibbs, settings: &ChainSettings, stream: Stream) -> Self {
+        let (near, draws) = (model.near(&[]), Draws::new(stream));
+        let langevin = Langevin::new();
+        Self { model, near, draws, settings: *settings, langevin, until_whole: WHOLE_EVERY }
     }
 
-    /// Takes `count` proposals.
-    pub(crate) fn run(&mut self, count: usize) -> Result<()> {
-        for _ in 0..count {
-            self.step()?;
+    /// Takes the proposals of the burn-in; over its first half the size of Langevin steps is tuned.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        for number in 0..self.settings.num_steps {
+            self.step(2 * number < self.settings.num_steps)?;
         }
         Ok(())
     }
 
-    fn step(&mut self) -> Result<()> {
+    /// Takes `count` proposals.
+    pub(crate) fn run(&mut self, count: usize) -> Result<()> {
+        (0..count).try_for_each(|_| self.step(false))
+    }
+
+    fn step(&mut self, is_tuned: bool) -> Result<()> {
+        let moves = match self.settings.moves {
+            Moves::Points => MOVES,
+            Moves::Langevin => {
+                self.until_whole -= 1;
+                if self.until_whole == 0 {
+                    self.until_whole = WHOLE_EVERY;
+                    let (points, draws) = (self.near.points(), &mut self.draws);
+                    let moved = self.langevin.step(self.model, points, is_tuned, draws)?;
+                    self.near = self.model.near(&moved);
+                }
+                0.0
+            }
+        };
         let (model, area) = (self.model, self.model.window().area());
         let (kind, coin) = (self.draws.uniform(), self.draws.uniform());
         let count = self.near.points().len();
-        if kind < 0.5 * (1.0 - MOVES) {
+        if kind < 0.5 * (1.0 - moves) {
             let place = model.window().draw(&mut self.draws);
             let intensity = model.intensity_near(place, &self.near, None);
             if coin * (count + 1) as f64 <= intensity * area {
-                if count >= self.most_points {
+                if count >= self.settings.most_points {
                     return Err(self.too_many());
                 }
                 self.near.insert(place);
             }
         } else if count == 0 {
             // Nothing to remove or to move.
-        } else if kind < 1.0 - MOVES {
+        } else if kind < 1.0 - moves {
             let number = self.draws.below(count);
             let intensity =
                 model.intensity_near(self.near.points()[number], &self.near, Some(number));
@@ -100,7 +140,8 @@ impl<'a> Chain<'a> {
     }
 
     fn too_many(&self) -> Error {
-        let message = format!("a simulated pattern grew beyond {} points", self.most_points);
+        let message =
+            format!("a simulated pattern grew beyond {} points", self.settings.most_points);
         Error::failed(message).with_help(
             "points attract each other without end: use a saturated interaction (geyer, area), or a \
              smaller intensity",
@@ -138,11 +179,11 @@ pub fn simulate(
     check_density(model)?;
     let draw = |number: usize| {
         let stream = stream.child(number as u64);
-        if model.family().interaction == Interaction::None {
+        if model.is_poisson() {
             return poisson(model, &mut Draws::new(stream));
         }
-        let mut chain = Chain::new(model, settings.most_points, stream);
-        chain.run(settings.num_steps)?;
+        let mut chain = Chain::new(model, settings, stream);
+        chain.settle()?;
         chain.pattern()
     };
     (0..count).into_par_iter().map(draw).collect()
@@ -158,8 +199,8 @@ pub(crate) fn simulate_thinned(
     check_density(model)?;
     let per_chain = count.div_ceil(num_chains);
     let run = |number: usize| -> Result<Vec<Pattern>> {
-        let mut chain = Chain::new(model, settings.most_points, stream.child(number as u64));
-        chain.run(settings.num_steps)?;
+        let mut chain = Chain::new(model, settings, stream.child(number as u64));
+        chain.settle()?;
         (0..per_chain)
             .map(|_| {
                 chain.run(thin)?;

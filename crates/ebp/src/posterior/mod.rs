@@ -4,26 +4,29 @@
 //! h = [pool(elements), log n],    (μ, log σ) = ρ(h),    nothing known: μ = 0, σ = 1
 //! ```
 //!
-//! `deep_sets` pools a network over elements, `table` sums a vector per place of a grid, `counts` one
-//! per word of a vocabulary; `codes` is a second level of the latent, given θ. Nothing here knows the
+//! `deep_sets` pools a network over elements, `table` sums a vector per place of a grid, `grid` has
+//! convolutions over its places, `counts` sums a vector per word of a vocabulary; `codes` is a second level of the latent, given θ. Nothing here knows the
 //! order of the elements.
 
 mod codes;
 mod counts;
 mod deep_sets;
+mod grid;
 mod table;
 
 use std::sync::Arc;
 
 use crate::batch::SetBatch;
-use crate::nn::{Dense, DenseConfig, Initialiser};
+use crate::nn::{Dense, DenseConfig, Initialiser, Size};
 use crate::recipe::{EnergyBasedConfig, PosteriorForm, Space};
+use crate::rng::Stream;
 use crate::tape::{Array, Choice, Device, Gaussian, Group, Tape, Var};
 use crate::{Error, Result, SetOffsets};
 
 pub(crate) use self::codes::LocalPosterior;
 use self::counts::Counts;
 use self::deep_sets::DeepSets;
+use self::grid::GridPosterior;
 use self::table::Table;
 
 /// log σ is never larger.
@@ -47,6 +50,7 @@ pub(crate) struct Posterior {
 enum Elements {
     DeepSets(DeepSets),
     Table(Table),
+    Grid(GridPosterior),
     Counts(Counts),
 }
 
@@ -75,6 +79,8 @@ pub(crate) struct PosteriorArrays {
     /// Whether no set is empty.
     are_all_told: bool,
     words: Option<Arc<Choice>>,
+    /// What the head's inputs are multiplied by, `[sets, num_pooled]`.
+    mask: Option<Array>,
 }
 
 impl PosteriorRows {
@@ -102,6 +108,7 @@ impl PosteriorRows {
                 Some(words) => Some(device.bring(words)?),
                 None => None,
             },
+            mask: None,
         })
     }
 }
@@ -109,6 +116,25 @@ impl PosteriorRows {
 impl PosteriorArrays {
     fn num_sets(&self) -> usize {
         self.sizes.len()
+    }
+
+    /// Hides a share of what the head reads in this step, `width` numbers of every set, and makes the
+    /// rest as much larger.
+    pub(crate) fn hide(
+        &mut self,
+        share: f64,
+        width: usize,
+        (device, stream): (&Device, Stream),
+    ) -> Result<()> {
+        let mut mask = vec![0.0_f32; self.num_sets() * width];
+        stream.fill_uniform(0, 0, &mut mask);
+        #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+        let kept = (1.0 / (1.0 - share)) as f32;
+        for m in &mut mask {
+            *m = if f64::from(*m) < share { 0.0 } else { kept };
+        }
+        self.mask = Some(device.upload(mask)?);
+        Ok(())
     }
 
     /// 1 or 0 for every set, `[sets, 1]`.
@@ -122,8 +148,10 @@ impl PosteriorArrays {
 pub(crate) struct Reading {
     /// The pooled features, before the activation, `[sets, width]`: a representation of the set.
     pub(crate) features: Var,
-    /// What the head read, 0 for empty sets, `[sets, num_pooled]`.
+    /// What the head reads, 0 for empty sets, `[sets, num_pooled]`.
     pub(crate) pooled: Var,
+    /// The same of every cell of the posterior `grid`, `[sets · cells, width]`.
+    pub(crate) cells: Option<Var>,
     /// q(θ | set).
     pub(crate) law: Gaussian,
 }
@@ -138,6 +166,9 @@ impl Posterior {
             (PosteriorForm::Table, Some(grid), _) => {
                 Elements::Table(Table::new(config, space, grid, group)?)
             }
+            (PosteriorForm::Grid, Some(grid), _) => {
+                Elements::Grid(GridPosterior::new(config, space, grid, group)?)
+            }
             (PosteriorForm::Counts, _, Some(num_words)) => {
                 Elements::Counts(Counts::new(config, num_words, group)?)
             }
@@ -145,6 +176,7 @@ impl Posterior {
         };
         let width = match &elements {
             Elements::Table(table) => table.width(),
+            Elements::Grid(grid) => grid.width(),
             Elements::DeepSets(network) => network.width(),
             Elements::Counts(counts) => counts.width(),
         };
@@ -173,10 +205,20 @@ impl Posterior {
         self.num_pooled
     }
 
+    /// Columns and rows of the cells that the second level of the latent has codes for, and what is known
+    /// of each of them if the posterior tells them apart.
+    pub(crate) fn cells(&self, config: &EnergyBasedConfig) -> (Size, Option<usize>) {
+        match &self.elements {
+            Elements::Grid(grid) => (grid.cells, Some(grid.width())),
+            _ => ((config.local_side, config.local_side), None),
+        }
+    }
+
     /// Sets as rows.
     pub(crate) fn rows(&self, sets: &SetBatch) -> Result<PosteriorRows> {
         match &self.elements {
             Elements::Table(table) => table.rows(sets),
+            Elements::Grid(grid) => grid.rows(sets),
             Elements::DeepSets(network) => network.rows(sets),
             Elements::Counts(counts) => counts.rows(sets),
         }
@@ -187,8 +229,14 @@ impl Posterior {
         let count = sets.num_sets();
         let rows =
             tape.constant(sets.rows.clone(), (sets.rows.len() / sets.columns, sets.columns))?;
+        let mut cells = None;
         let (features, active) = match &self.elements {
             Elements::Table(table) => table.read(tape, rows)?,
+            Elements::Grid(grid) => {
+                let (mean, found) = grid.read(tape, rows)?;
+                cells = Some(found);
+                (mean, mean)
+            }
             Elements::DeepSets(network) => network.read(tape, rows, &sets.offsets)?,
             Elements::Counts(counts) => {
                 let Some(words) = &sets.words else {
@@ -202,7 +250,12 @@ impl Posterior {
             let sizes = tape.constant(sets.sizes.clone(), (count, 1))?;
             pooled = tape.concat(&[active, sizes])?;
         }
-        let out = self.head.forward(tape, pooled)?;
+        let mut read = pooled;
+        if let Some(mask) = &sets.mask {
+            let mask = tape.constant(mask.clone(), (count, self.num_pooled))?;
+            read = tape.multiply(pooled, mask)?;
+        }
+        let out = self.head.forward(tape, read)?;
         let k = self.latent_dim;
         let mut mean = tape.columns(out, 0, k)?;
         let mut log_std_dev = tape.columns(out, k, k)?;
@@ -213,10 +266,15 @@ impl Posterior {
             let told = sets.told(tape)?;
             (mean, log_std_dev) = (tape.multiply(mean, told)?, tape.multiply(log_std_dev, told)?);
             pooled = tape.multiply(pooled, told)?;
+            if let Some(known) = cells {
+                let offsets = SetOffsets::uniform(count, tape.shape(known).0 / count)?;
+                let told = tape.spread(told, &Arc::new(offsets))?;
+                cells = Some(tape.multiply(known, told)?);
+            }
         }
         // A spike or a plain would stop all learning.
         let log_std_dev = tape.clamp(log_std_dev, self.least_log_std_dev, MOST_LOG_STD_DEV)?;
-        Ok(Reading { features, pooled, law: Gaussian { mean, log_std_dev } })
+        Ok(Reading { features, pooled, cells, law: Gaussian { mean, log_std_dev } })
     }
 }
 

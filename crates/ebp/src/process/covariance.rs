@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::Result;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Pairs};
 use crate::linalg::{Cholesky, Matrix};
 
 /// Columns that one task computes; fixed, so that sums do not depend on the number of threads.
@@ -137,7 +137,8 @@ impl Covariance {
                 // ∂K̃/∂log σ² = σ² I
                 gradient[num_parameters] += self.noise_variance * column[0];
                 let (location, rest) = self.rows(locations, j);
-                self.kernel.add_gradient(location, rest, column, &mut gradient[..num_parameters]);
+                let pairs = Pairs::new(location, rest, column);
+                self.kernel.add_gradient(pairs, &mut gradient[..num_parameters]);
             }
             gradient
         };

@@ -33,6 +33,10 @@ impl Family for Gaussian {
         Self
     }
 
+    fn parameters(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     fn log_density(&self, n: f64, log_determinant: f64, form: f64) -> f64 {
         // −½ (β + log |K̃| + n log 2π)
         -0.5 * (form + log_determinant + n * LOG_TAU)

@@ -1,6 +1,7 @@
 //! Predictions draw by draw of a latent: what a model of pictures is judged by.
 
 use super::Process;
+use crate::linalg::log_sum_exp;
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
@@ -22,6 +23,37 @@ pub trait LatentProcess: Process {
         count: usize,
         stream: Stream,
     ) -> Result<Hypotheses>;
+
+    /// log p of the cells of all `targets` together, by `count` draws: a lower bound in expectation.
+    ///
+    /// ```text
+    /// log mean_k p(x_T | θ_k, C) q(θ_k | C) / r(θ_k),    θ_k ~ r
+    /// ```
+    ///
+    /// Here r is q(θ | C). Processes that know q(θ | C and T) draw from that, where p(x_T | θ) is large,
+    /// and the bound is far closer with as many draws.
+    ///
+    /// # Errors
+    ///
+    /// As [`hypotheses`](Self::hypotheses).
+    fn log_joint_mass(
+        &self,
+        context: &IndexedSet,
+        targets: &IndexedSet,
+        cell: f64,
+        count: usize,
+        stream: Stream,
+    ) -> Result<f64> {
+        let found = self.hypotheses(context, targets, cell, count, stream)?;
+        Ok(log_mean_of_draws(&found.log_mass, targets.len(), &vec![0.0; count]))
+    }
+}
+
+/// log mean_k exp(Σ_i log p_ki + ω_k), of log p `[draws, m]`.
+pub(super) fn log_mean_of_draws(log_mass: &[f64], m: usize, log_weights: &[f64]) -> f64 {
+    let draws = log_mass.chunks_exact(m.max(1)).zip(log_weights);
+    let terms: Vec<f64> = draws.map(|(draw, weight)| draw.iter().sum::<f64>() + weight).collect();
+    log_sum_exp(&terms) - (terms.len() as f64).ln()
 }
 
 /// What draws of a latent say about m targets.

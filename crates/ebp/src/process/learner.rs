@@ -79,6 +79,12 @@ pub trait Learner: Process {
     /// no latent to draw.
     fn set_num_draws(&mut self, _count: usize) {}
 
+    /// What a fit to all sets at once found, by name: its hyperparameters in standardised units, and
+    /// `evaluations`, how often it went through the sets. Nothing where networks learn.
+    fn fitted(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Everything that a later step depends on.
     ///
     /// # Errors
@@ -123,7 +129,7 @@ impl fmt::Debug for Preparation {
 impl Preparation {
     /// Forgets the kind of the batches.
     pub fn new(preparer: impl Preparer) -> Self {
-        Self(Arc::new(move |tasks, step| Ok(Prepared(Box::new(preparer.prepare(tasks, step)?)))))
+        Self(Arc::new(move |tasks, step| Ok(Prepared::new(preparer.prepare(tasks, step)?))))
     }
 
     /// The batch of `step`.
@@ -146,6 +152,11 @@ impl fmt::Debug for Prepared {
 }
 
 impl Prepared {
+    /// Forgets the kind of a batch.
+    pub fn new(batch: impl Any + Send) -> Self {
+        Self(Box::new(batch))
+    }
+
     /// The batch.
     ///
     /// # Errors

@@ -12,13 +12,16 @@ mod energy_based;
 mod exact;
 mod gaussian;
 pub mod gplvm;
+pub mod hidden_locations;
 mod hypotheses;
 mod implicit;
 mod lbfgs;
 mod learner;
 pub mod neural;
+mod parametric;
 mod pareto;
 mod picture;
+mod rounds;
 mod set_energy;
 pub(crate) mod special;
 mod standardised;
@@ -28,14 +31,16 @@ mod task;
 
 use std::fmt::Debug;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
 pub use energy_based::{
-    BagEvidence, BagPredictive, Batch, BatchMaker, DenoiseSettings, DrawReport, DrawSettings,
-    EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes, LevelsPredictive,
-    PartitionBounds, PointMethod, PointStart, PointsPredictive, PredictionRule, Rendered,
-    Rendering, ScoreSettings, SetScore,
+    BagEvidence, BagPredictive, Batch, BatchMaker, BoundedPartition, DenoiseSettings, DrawReport,
+    DrawSettings, EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes,
+    LevelsPredictive, PartitionBounds, PointMethod, PointStart, PointsPredictive, PredictionRule,
+    Rendered, Rendering, ScoreSettings, SetScore,
 };
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
@@ -44,11 +49,13 @@ pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig}
 pub use lbfgs::Stop;
 pub(crate) use lbfgs::{Evaluation, Limits, minimise};
 pub use learner::{Learner, Preparation, Prepared, Preparer};
+pub use parametric::Parametric;
 pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
+pub(crate) use rounds::{draw_in_rounds, log_mass_in_rounds};
 pub use set_energy::{
-    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEnergyProcess, SetEstimator,
-    SizeLaw, SummaryPooling,
+    GeneratorKind, GuessTarget, Interaction, Refining, SetBase, SetEnergyConfig, SetEnergyProcess,
+    SetEstimator, SizeLaw, SummaryPooling,
 };
 pub use standardised::{Standardised, StandardisedPredictive};
 pub use student_t::{StudentTPredictive, StudentTProcess};
@@ -99,7 +106,8 @@ pub trait Predictive: Debug {
 }
 
 /// A log density, and how well it is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogDensity {
     /// log p in nats.
     pub value: f64,

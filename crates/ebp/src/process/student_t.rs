@@ -38,6 +38,10 @@ impl Family for StudentT {
         Self { degrees: 2.0 + log_parameters.iter().map(|p| p.exp()).sum::<f64>() }
     }
 
+    fn parameters(&self) -> Vec<(&'static str, f64)> {
+        vec![("degrees_of_freedom", self.degrees)]
+    }
+
     fn log_density(&self, n: f64, log_determinant: f64, form: f64) -> f64 {
         let nu = self.degrees;
         // ln Γ((ν+n)/2) − ln Γ(ν/2) − (n/2) ln((ν−2)π) − ½ ln |K̃| − (ν+n)/2 ln(1 + β/(ν−2))

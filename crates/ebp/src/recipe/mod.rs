@@ -1,5 +1,6 @@
 //! What an energy-based process is made of: its settings, and the space of its elements.
 
+mod augmentation;
 mod proposal;
 mod sampler;
 
@@ -9,6 +10,7 @@ use crate::data::Grid;
 use crate::point::{Activation, MAX_OUTPUTS, Pooling};
 use crate::{Error, Result};
 
+pub use self::augmentation::{AugmentationConfig, PerturbationConfig, Turns, ViewConfig};
 pub use self::proposal::{Estimator, ProposalConfig, ProposalKind};
 pub use self::sampler::{
     Dynamics, NegativePhase, NoiseSchedule, ReverseKernel, SamplerConfig, SamplerKind,
@@ -116,10 +118,24 @@ pub enum TrainingMode {
 pub enum PosteriorForm {
     /// A vector per place of the grid and per unit of brightness there, summed.
     Table,
+    /// Residual convolutions over the places of the grid, coarser and coarser, then their mean.
+    Grid,
     /// A network over value and location, pooled.
     DeepSets,
     /// A vector per word of a vocabulary, by the logarithm of its count, summed.
     Counts,
+}
+
+impl PosteriorForm {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Grid => "grid",
+            Self::DeepSets => "deep-sets",
+            Self::Counts => "counts",
+        }
+    }
 }
 
 /// How log potentials are computed.
@@ -198,36 +214,6 @@ impl Decay {
     }
 }
 
-/// Noise on the elements that the posterior reads, so that it sees through the noise of its users.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PerturbationConfig {
-    /// The share of sets with noise.
-    pub share: f64,
-    /// The largest standard deviation of noise on every point.
-    pub everywhere: f32,
-    /// The largest standard deviation of noise on the points of a ball.
-    pub in_ball: f32,
-    /// Its radius.
-    pub radius: f32,
-}
-
-impl Default for PerturbationConfig {
-    fn default() -> Self {
-        Self { share: 0.0, everywhere: 0.2, in_ball: 0.4, radius: 0.6 }
-    }
-}
-
-/// Changes of whole sets of points that leave them sets of the same kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AugmentationConfig {
-    /// Axes along which half of all sets are mirrored.
-    pub mirror_axes: Vec<usize>,
-    /// Axes are stretched by a factor of e^u, u uniform on ± this.
-    pub stretch: f32,
-}
-
 /// Everything about an energy-based process but its data.
 ///
 /// The defaults are those of curves; [`points`](Self::points) and [`pictures`](Self::pictures) have
@@ -244,8 +230,12 @@ pub struct EnergyBasedConfig {
 
     /// How elements become the vector that the posterior reads.
     pub posterior: PosteriorForm,
-    /// Widths of the network over elements, the last one pooled.
+    /// Widths of the network over elements, the last one pooled; of the posterior `grid` its channels on
+    /// every grid, the finest first.
     pub encoder_widths: Vec<usize>,
+    /// Such networks one after the other: every one but the first is told, in all of its layers, what
+    /// the one before pooled.
+    pub encoder_rounds: usize,
     /// How its outputs are pooled.
     pub pooling: PosteriorPooling,
     /// Whether the posterior is told how many elements there are.
@@ -254,6 +244,8 @@ pub struct EnergyBasedConfig {
     pub head_widths: Vec<usize>,
     /// σ of these layers.
     pub head_activation: Activation,
+    /// The share of pooled features that these layers do not see in a step.
+    pub head_dropout: f64,
     /// Added to log σ, so that θ says something before the KL term asks whether it pays.
     pub first_log_std_dev: f64,
     /// log σ is never smaller.
@@ -299,6 +291,13 @@ pub struct EnergyBasedConfig {
     pub attention_heads: usize,
     /// Its width.
     pub attention_width: usize,
+    /// Channels of the convolutional view of the context on every grid, the finest first, each half as fine
+    /// as the one before; none for no view.
+    pub grid_widths: Vec<usize>,
+    /// Residual blocks on every grid, of the view in both directions and of the posterior `grid`.
+    pub grid_blocks: usize,
+    /// Side of their windows, in places; odd.
+    pub grid_side: usize,
     /// Numbers per place that θ paints; 0 for none.
     pub canvas_dim: usize,
     /// Hidden widths of the network that paints.
@@ -337,6 +336,8 @@ pub struct EnergyBasedConfig {
     pub augmentation: AugmentationConfig,
     /// Noise on what the posterior reads.
     pub perturbation: PerturbationConfig,
+    /// Parts and turns of sets that the posterior reads in their place.
+    pub view: ViewConfig,
 
     /// κ: weight of the KL term, 1 for the evidence lower bound.
     pub kl_weight: f64,
@@ -370,10 +371,12 @@ impl Default for EnergyBasedConfig {
             concentration: 0.1,
             posterior: PosteriorForm::DeepSets,
             encoder_widths: vec![64, 64],
+            encoder_rounds: 1,
             pooling: PosteriorPooling::Max,
             sees_size: true,
             head_widths: vec![64],
             head_activation: Activation::Silu,
+            head_dropout: 0.0,
             first_log_std_dev: 0.0,
             least_log_std_dev: -6.0,
             energy: EnergyForm::Element,
@@ -395,6 +398,9 @@ impl Default for EnergyBasedConfig {
             smooths: false,
             attention_heads: 0,
             attention_width: 64,
+            grid_widths: Vec::new(),
+            grid_blocks: 1,
+            grid_side: 5,
             canvas_dim: 0,
             canvas_widths: vec![512],
             local_dim: 0,
@@ -413,6 +419,7 @@ impl Default for EnergyBasedConfig {
             final_jitter: 0.0,
             augmentation: AugmentationConfig::default(),
             perturbation: PerturbationConfig::default(),
+            view: ViewConfig::default(),
             kl_weight: 1.0,
             kl_warm_up: 100,
             learning_rate: 1e-2,
@@ -528,6 +535,7 @@ impl EnergyBasedConfig {
         for (field, found) in [
             ("latent_dim", self.latent_dim),
             ("encoder_widths", self.encoder_widths.len()),
+            ("encoder_rounds", self.encoder_rounds),
             ("num_proposals", self.num_proposals),
             ("embedding_dim", self.embedding_dim),
             ("local_side", self.local_side),
@@ -561,10 +569,6 @@ impl EnergyBasedConfig {
             ("urn", self.urn),
             ("jitter", f64::from(self.jitter)),
             ("final_jitter", f64::from(self.final_jitter)),
-            ("augmentation.stretch", f64::from(self.augmentation.stretch)),
-            ("perturbation.everywhere", f64::from(self.perturbation.everywhere)),
-            ("perturbation.in_ball", f64::from(self.perturbation.in_ball)),
-            ("perturbation.radius", f64::from(self.perturbation.radius)),
         ] {
             if !(found >= 0.0 && found.is_finite()) {
                 return Err(Error::invalid(field, "at least 0 and finite", found));
@@ -573,7 +577,6 @@ impl EnergyBasedConfig {
         for (field, found) in [
             ("blind", self.blind),
             ("hidden_share", self.hidden_share),
-            ("perturbation.share", self.perturbation.share),
             ("final_learning_rate", self.final_learning_rate),
         ] {
             if !(0.0..=1.0).contains(&found) {
@@ -583,10 +586,12 @@ impl EnergyBasedConfig {
         if !(0.0..1.0).contains(&self.average_decay) {
             return Err(Error::invalid("average_decay", "in [0, 1)", self.average_decay));
         }
-        if let Some(axis) = self.augmentation.mirror_axes.iter().find(|&&a| a >= space.value_dim) {
-            let expected = format!("below {}", space.value_dim);
-            return Err(Error::invalid("augmentation.mirror_axes", expected, axis));
+        if !(0.0..1.0).contains(&self.head_dropout) {
+            return Err(Error::invalid("head_dropout", "in [0, 1)", self.head_dropout));
         }
+        self.augmentation.check(space.value_dim)?;
+        self.perturbation.check()?;
+        self.view.check(space.value_dim)?;
         if !(2..=MOST_LEVELS).contains(&self.levels) {
             let expected = format!("between 2 and {MOST_LEVELS}");
             return Err(Error::invalid("levels", expected, self.levels));
@@ -615,6 +620,7 @@ impl EnergyBasedConfig {
                 ("window", self.window),
                 ("smooths", usize::from(self.smooths)),
                 ("attention_heads", self.attention_heads),
+                ("grid_widths", self.grid_widths.len()),
                 ("canvas_dim", self.canvas_dim),
                 ("local_dim", self.local_dim),
             ] {
@@ -622,13 +628,34 @@ impl EnergyBasedConfig {
                     return refuse(field, needs, &found);
                 }
             }
-            if self.posterior == PosteriorForm::Table && space.num_words.is_none() {
-                return refuse("posterior", "`deep-sets` without a grid of pixels", &"table");
+            let needs = "`deep-sets` without a grid of pixels";
+            match self.posterior {
+                PosteriorForm::Table if space.num_words.is_none() => {
+                    return refuse("posterior", needs, &"table");
+                }
+                PosteriorForm::Grid => return refuse("posterior", needs, &"grid"),
+                _ => {}
             }
+        }
+        if self.posterior != PosteriorForm::DeepSets && self.encoder_rounds > 1 {
+            let expected = "1 unless the posterior is `deep-sets`";
+            return refuse("encoder_rounds", expected, &self.encoder_rounds);
+        }
+        if self.view != ViewConfig::default() && space.location_dim > 0 {
+            let expected = "0 for sets with locations, of which nothing is turned or left out";
+            return refuse("view.share", expected, &self.view.share);
         }
         if self.posterior == PosteriorForm::Table && self.encoder_widths.len() > 1 {
             let expected = "a single width for the posterior `table`";
             return refuse("encoder_widths", expected, &self.encoder_widths.len());
+        }
+        if self.posterior == PosteriorForm::Grid || !self.grid_widths.is_empty() {
+            if crate::tape::Convolution::new((1, 1), self.grid_side, 1).is_err() {
+                return refuse("grid_side", "odd and at most 15", &self.grid_side);
+            }
+            if self.grid_widths.contains(&0) {
+                return refuse("grid_widths", "all at least 1", &0);
+            }
         }
         if self.energy == EnergyForm::Element {
             let expected = "0 for the energy `element`, whose locations are constants";
@@ -690,12 +717,7 @@ impl EnergyBasedConfig {
             }
             if !is_counts {
                 let expected = "`counts`: numbers of words have no order";
-                let is_table = self.posterior == PosteriorForm::Table;
-                return refuse(
-                    "posterior",
-                    expected,
-                    &if is_table { "table" } else { "deep-sets" },
-                );
+                return refuse("posterior", expected, &self.posterior.name());
             }
             if self.encoder_widths.len() > 1 {
                 let expected = "a single width for the posterior `counts`";

@@ -27,7 +27,8 @@ pub enum Dynamics {
     Langevin,
     /// Leapfrog steps from a normal momentum.
     Hamiltonian,
-    /// Leapfrog steps with a learned scale and shift of the momentum around each.
+    /// Leapfrog steps with networks in them: scales and shifts of the momentum that depend on the slope and the
+    /// place, and of the place that depend on the momentum.
     GeneralizedHamiltonian,
 }
 
@@ -95,6 +96,8 @@ pub struct SamplerConfig {
     pub dynamics: Dynamics,
     /// T, how many steps of it.
     pub num_dynamics_steps: usize,
+    /// Hidden widths of the networks in generalized Hamiltonian steps.
+    pub dynamics_widths: Vec<usize>,
     /// η of every step at the start of training; each is learned.
     pub step_size: f64,
     /// s of the noise of Langevin steps; 0 for √η at the start. With the reverse kernel of Langevin steps
@@ -135,6 +138,7 @@ impl Default for SamplerConfig {
             block_state: 256,
             dynamics: Dynamics::None,
             num_dynamics_steps: 5,
+            dynamics_widths: vec![64],
             step_size: 0.005,
             noise: 0.0,
             reverse_kernel: ReverseKernel::Langevin,

@@ -1,12 +1,14 @@
 //! The learned sampler q(x | t, θ): a generator, then dynamics along the energy's gradient.
 //!
 //! `mixture` and `planar` are laws that a network writes (`writer`), `block` the paper's LSTM, `dynamics`
-//! moves their draws and tracks what that does to densities. Every draw carries L, its log density
+//! moves their draws (`langevin`, `leapfrog`) and tracks what that does to densities. Every draw carries L, its log density
 //! without dynamics, and with them what takes its place, and where draws differ in weight its share
 //! in the draws of its anchor: E exp(u(x) − L) = Z.
 
 mod block;
 mod dynamics;
+mod langevin;
+mod leapfrog;
 mod mixture;
 mod planar;
 mod writer;
@@ -148,7 +150,7 @@ impl Sampler {
             }
         };
         let dynamics =
-            DynamicsLayers::new(sampler, dims, config.base(), &mut group.group("dynamics"))?;
+            DynamicsLayers::new(sampler, parts, config.base(), &mut group.group("dynamics"))?;
         let (low, high) = (f64::from(space.low), f64::from(space.high));
         let (centre, unit) = (0.5 * (low + high), BASE_SHARE * (high - low));
         Ok(Self { dims, centre, unit, generator, dynamics })
@@ -213,7 +215,7 @@ impl Sampler {
         if let Some(dynamics) = &self.dynamics {
             let ends = Self::spread(tape, places, (values, zeros, None, count))?;
             match dynamics.walk_back(tape, followed, &ends, stream)? {
-                Some(found) => (first, gained) = found,
+                Some(found) => (first, gained) = (found.values, found.gained),
                 None => return Ok(None),
             }
         }

@@ -243,7 +243,7 @@ impl Tape {
     }
 
     /// Whether a gradient flows through a value.
-    pub(super) fn is_tracked(&self, var: Var) -> bool {
+    pub(crate) fn is_tracked(&self, var: Var) -> bool {
         self.values[var.0 as usize].is_tracked
     }
 

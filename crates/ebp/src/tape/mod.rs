@@ -20,6 +20,7 @@ mod array;
 mod attention;
 mod batch_norm;
 mod categorical;
+mod convolution;
 mod cuda;
 mod dense;
 mod device;
@@ -51,6 +52,7 @@ pub use self::array::Array;
 pub use self::attention::AttentionSets;
 #[allow(unused_imports, reason = "for classifiers, once they leave `nn`")]
 pub(crate) use self::categorical::softmax_rows;
+pub use self::convolution::Convolution;
 pub use self::device::Device;
 pub use self::dynamics::{LangevinVars, LeapfrogVars, MotionRules};
 pub use self::gaussian::Gaussian;

@@ -2,7 +2,8 @@
 //!
 //! Blocks are cut by the sizes alone and no two write the same entry: the same bits on any number of
 //! threads. The longer side of the result is cut, so that of a few rows and many weights every weight is
-//! read once.
+//! read once. Where the result is small and its sums are long, as in gradients of weights by many rows, the
+//! sums are cut instead, and their parts added in order.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -12,6 +13,12 @@ use rayon::prelude::*;
 const BLOCK: usize = 64;
 /// A side with as many blocks has enough of them for every thread.
 const MANY_BLOCKS: usize = 8;
+/// Sums of as many terms are cut if the result is small,
+const LONG: usize = 1 << 13;
+/// into parts of so many terms.
+const PART: usize = 1 << 11;
+/// A result of so many numbers is small.
+const FEW: usize = 1 << 16;
 /// Products of fewer multiplications take less time than sharing them out.
 const SMALL: usize = 1 << 17;
 
@@ -24,6 +31,10 @@ pub(super) fn multiply(
 ) {
     let (rows, columns) = (out.nrows(), out.ncols());
     let longer = rows.max(columns);
+    if left.ncols() >= LONG && rows * columns <= FEW {
+        by_parts(out, accumulate, left, right);
+        return;
+    }
     if rows * columns * left.ncols() < SMALL || longer <= BLOCK {
         matmul(out, accumulate, left, right, 1.0, Par::Seq);
         return;
@@ -42,6 +53,38 @@ pub(super) fn multiply(
     }
 }
 
+/// The same with long sums cut into parts.
+#[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+fn by_parts(
+    mut out: MatMut<'_, f32>,
+    accumulate: Accum,
+    left: MatRef<'_, f32>,
+    right: MatRef<'_, f32>,
+) {
+    let (rows, columns, terms) = (out.nrows(), out.ncols(), left.ncols());
+    let parts: Vec<Vec<f32>> = (0..terms.div_ceil(PART))
+        .into_par_iter()
+        .map(|part| {
+            let (first, count) = (part * PART, PART.min(terms - part * PART));
+            let mut sums = vec![0.0; rows * columns];
+            let to = MatMut::from_row_major_slice_mut(&mut sums, rows, columns);
+            let (left, right) = (left.subcols(first, count), right.subrows(first, count));
+            matmul(to, Accum::Replace, left, right, 1.0, Par::Seq);
+            sums
+        })
+        .collect();
+    for row in 0..rows {
+        for column in 0..columns {
+            let sum: f64 = parts.iter().map(|part| f64::from(part[row * columns + column])).sum();
+            let before = match accumulate {
+                Accum::Add => out[(row, column)],
+                Accum::Replace => 0.0,
+            };
+            out[(row, column)] = before + sum as f32;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,7 +92,9 @@ mod tests {
     /// Small, cut by rows, cut by columns, with a rest: whole numbers, so that sums are exact.
     #[test]
     fn blocks_are_the_plain_sums() {
-        for (rows, inner, columns) in [(3, 4, 5), (70, 33, 700), (600, 20, 65), (1, 300, 513)] {
+        for (rows, inner, columns) in
+            [(3, 4, 5), (70, 33, 700), (600, 20, 65), (1, 300, 513), (5, 9001, 7)]
+        {
             let numbers = |count: usize, factor: usize| -> Vec<f32> {
                 (0..count).map(|i| ((i * factor) % 7) as f32 - 3.0).collect()
             };

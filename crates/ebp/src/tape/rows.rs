@@ -54,6 +54,16 @@ impl Choice {
         Self::new(num_rows, (0..num_rows).flat_map(each).collect())
     }
 
+    /// All of `num_rows` rows, `count` times one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn tiled(num_rows: usize, count: usize) -> Result<Self> {
+        let number = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
+        Self::new(num_rows, (0..count).flat_map(|_| (0..num_rows).map(number)).collect())
+    }
+
     /// How many rows are chosen.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -231,6 +241,19 @@ impl Tape {
             let (shape, part) = ((rows, columns), (start, width));
             Ok(vec![Some(place(reversal.device, cotangent, shape, part)?)])
         }))
+    }
+
+    /// All rows, `count` times one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`affine`](Self::affine).
+    pub fn tile(&mut self, x: Var, count: usize) -> Result<Var> {
+        if count == 1 {
+            return Ok(x);
+        }
+        let choice = Choice::tiled(self.shape(x).0, count)?;
+        self.gather(x, &Arc::new(choice))
     }
 
     /// Chosen rows.

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::{SetBatch, TaskBatch};
 use crate::nn::{Record, Step};
-use crate::process::{EnergyBasedProcess, LogDensity};
+use crate::process::{Batch, BatchMaker, EnergyBasedProcess, LogDensity, Prepared};
 use crate::recipe::{EnergyBasedConfig, EnergyForm, Space, TrainingMode};
 use crate::rng::Stream;
 use crate::tape::Device;
 use crate::tensor::Tensors;
 use crate::{Error, Result};
 
-use super::{Corpus, Document, TopicLearner, TopicModel};
+use super::{Batches, Corpus, Document, TopicLearner, TopicModel};
 
 /// The base measure in a state, which has a number per word.
 const BASE: &str = "parameters/model.energy.base";
@@ -49,9 +49,18 @@ impl Default for EnergyBasedTopicsConfig {
 #[derive(Debug)]
 pub struct EnergyBasedTopics {
     process: EnergyBasedProcess,
-    seed: u64,
+    reading: Arc<Reading>,
+}
+
+/// Where the batches of steps come from: no parameter of the process is in here.
+#[derive(Debug)]
+struct Reading {
     corpus: Arc<Corpus>,
+    seed: u64,
+    /// A step.
     documents: usize,
+    is_predictive: bool,
+    maker: BatchMaker,
 }
 
 impl EnergyBasedTopics {
@@ -78,12 +87,21 @@ impl EnergyBasedTopics {
             }
         }
         process.tell_frequencies(&counts)?;
-        Ok(Self { process, seed, corpus, documents })
+        let is_predictive = process.config().mode == TrainingMode::Predictive;
+        let maker = process.batch_maker();
+        let reading = Reading { corpus, seed, documents, is_predictive, maker };
+        Ok(Self { process, reading: Arc::new(reading) })
     }
 
     /// The process.
     pub fn process(&self) -> &EnergyBasedProcess {
         &self.process
+    }
+}
+
+impl Reading {
+    fn batch(&self, step: &Step) -> Result<Batch> {
+        self.maker.prepare(&self.tasks(step)?, step)
     }
 
     /// The documents of a step, cut in two where the process predicts one part from the other.
@@ -102,11 +120,8 @@ impl EnergyBasedTopics {
             }
             let place = usize::try_from(number % total).unwrap_or(0);
             let mut words = words_of(self.corpus.document(permutation[place]));
-            let known = if self.process.config().mode == TrainingMode::Predictive {
-                part(&mut words, step.stream.child(number))
-            } else {
-                0
-            };
+            let known =
+                if self.is_predictive { part(&mut words, step.stream.child(number)) } else { 0 };
             context.push(&[], &words[..known])?;
             target.push(&[], &words[known..])?;
         }
@@ -135,8 +150,20 @@ fn words_of(document: Document<'_>) -> Vec<f32> {
 
 impl TopicLearner for EnergyBasedTopics {
     fn step(&mut self, step: &Step) -> Result<Record> {
-        let batch = self.process.batch_maker().prepare(&self.tasks(step)?, step)?;
-        self.process.learn(&batch, step)
+        self.process.learn(&self.reading.batch(step)?, step)
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        let reading = Arc::clone(&self.reading);
+        Some(Arc::new(move |step| Ok(Prepared::new(reading.batch(step)?))))
+    }
+
+    fn step_on(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
+        self.process.learn(&batch.take::<Batch>()?, step)
+    }
+
+    fn learns_on_gpu(&self) -> bool {
+        self.process.device().is_gpu()
     }
 
     fn state(&self) -> Result<Tensors> {
@@ -347,10 +374,19 @@ mod tests {
             train(&mut whole, 0..7);
             let mut first = learner(1, change);
             train(&mut first, 0..4);
-            let mut second = learner(2, change);
+            let mut second = learner(1, change);
+            train(&mut second, 9..11);
             second.restore(&first.state().unwrap()).unwrap();
-            second.seed = 1;
-            train(&mut second, 4..7);
+            // Batches made before, in any order, are those that steps make.
+            let make = second.batches().unwrap();
+            let step = |number: u64| {
+                let stream = Stream::new(3, "train").child(number);
+                Step { number, num_steps: 120, stream, learning_rate_factor: 1.0 }
+            };
+            let mut made: Vec<_> = [6, 5, 4].map(|number| (number, make(&step(number)))).into();
+            while let Some((number, batch)) = made.pop() {
+                second.step_on(batch.unwrap(), &step(number)).unwrap();
+            }
             assert_eq!(whole.state().unwrap(), second.state().unwrap());
         }
     }

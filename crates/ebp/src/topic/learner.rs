@@ -1,11 +1,16 @@
 //! What learns topics step by step.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use super::TopicModel;
 use crate::nn::{Record, Step};
+use crate::process::Prepared;
 use crate::tensor::{Tensor, TensorValues, Tensors};
 use crate::{Error, Result};
+
+/// Makes what a step reads, on any thread: a function of the step alone.
+pub type Batches = Arc<dyn Fn(&Step) -> Result<Prepared> + Send + Sync>;
 
 /// A topic model that learns: a step is a sweep over its documents, or a mini-batch of them.
 pub trait TopicLearner: Debug + Send {
@@ -15,6 +20,25 @@ pub trait TopicLearner: Debug + Send {
     ///
     /// [`Error::NonFinite`] if it diverged.
     fn step(&mut self, step: &Step) -> Result<Record>;
+
+    /// What makes batches ahead of their steps; `None` where steps read the documents themselves.
+    fn batches(&self) -> Option<Batches> {
+        None
+    }
+
+    /// As [`step`](Self::step), from what [`batches`](Self::batches) made for the same step.
+    ///
+    /// # Errors
+    ///
+    /// As [`step`](Self::step), and if the batch was made by another kind of learner.
+    fn step_on(&mut self, batch: Prepared, _step: &Step) -> Result<Record> {
+        Err(Error::invalid("batch", "none, since this learner reads none", format!("{batch:?}")))
+    }
+
+    /// Whether steps are taken on a GPU: more threads may then make batches.
+    fn learns_on_gpu(&self) -> bool {
+        false
+    }
 
     /// Everything that a later step depends on.
     ///

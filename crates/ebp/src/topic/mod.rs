@@ -30,7 +30,7 @@ use std::fmt::Debug;
 
 pub use self::coherence::{Coherence, coherence, top_words};
 pub use self::corpus::{Corpus, Document};
-pub use self::learner::TopicLearner;
+pub use self::learner::{Batches, TopicLearner};
 pub use self::mixture::{FoldIn, TopicMixture};
 use crate::Result;
 use crate::process::LogDensity;

@@ -24,6 +24,7 @@ mod run_directory;
 mod set_energies;
 mod tasks;
 mod tensorboard;
+mod topics;
 mod trainer;
 
 use std::fmt::Debug;
@@ -39,6 +40,7 @@ pub use self::run_directory::{Existing, RunDescription, RunDirectory};
 pub use self::set_energies::{SetSource, SetTraining};
 pub use self::tasks::{TaskTraining, Tasks};
 pub use self::tensorboard::TensorBoard;
+pub use self::topics::TopicTraining;
 pub use self::trainer::{Evaluation, Outcome, Session, Trainer};
 use crate::Result;
 pub use crate::nn::{Record, Step};

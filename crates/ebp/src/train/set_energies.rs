@@ -1,5 +1,6 @@
 //! Training of set energies: sets of the plane drawn afresh, or parts of clouds of one's own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ahead::Ahead;
@@ -23,13 +24,38 @@ pub enum SetSource {
 }
 
 impl SetSource {
-    /// `num_sets` sets of `size` elements of dimension `dim`, `[num_sets, size, dim]`.
+    /// `num_sets` sets of `size` elements of dimension `dim`, `[num_sets, size, dim]`, of random clouds.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "u in [0, 1) times a count is one of the numbers below it"
     )]
     pub fn draw(&self, num_sets: usize, size: usize, dim: usize, stream: Stream) -> Vec<f32> {
+        self.draw_of(num_sets, (size, dim), stream, |number, count| {
+            let mut uniform = [0.0];
+            stream.child(number as u64).child(0).fill_uniform(0, 0, &mut uniform);
+            ((f64::from(uniform[0]) * count as f64) as usize).min(count - 1)
+        })
+    }
+
+    /// The same with every cloud once before any comes again: to be judged by, as two sets of one cloud are nearer
+    /// to each other than to anything else.
+    pub fn draw_each(&self, num_sets: usize, size: usize, dim: usize, stream: Stream) -> Vec<f32> {
+        let mut orders = BTreeMap::new();
+        self.draw_of(num_sets, (size, dim), stream, |number, count| {
+            let order = orders.entry(count).or_insert_with(|| stream.permutation(count));
+            order[number % count]
+        })
+    }
+
+    /// `choose` names the cloud of a set, by the number of the set and how many clouds there are.
+    fn draw_of(
+        &self,
+        num_sets: usize,
+        (size, dim): (usize, usize),
+        stream: Stream,
+        mut choose: impl FnMut(usize, usize) -> usize,
+    ) -> Vec<f32> {
         let mut sets = Vec::with_capacity(num_sets * size * dim);
         let fitting: Vec<usize> = match self {
             Self::Whole(clouds) => {
@@ -37,19 +63,15 @@ impl SetSource {
             }
             _ => Vec::new(),
         };
-        for number in 0..num_sets as u64 {
+        for number in 0..num_sets {
             match self {
-                Self::Planar(family) => sets.extend(family.draw(stream, number, size)),
+                Self::Planar(family) => sets.extend(family.draw(stream, number as u64, size)),
                 Self::Clouds(clouds) | Self::Whole(clouds) => {
-                    let stream = stream.child(number);
-                    let mut uniform = [0.0];
-                    stream.child(0).fill_uniform(0, 0, &mut uniform);
                     let count = if fitting.is_empty() { clouds.num_sets() } else { fitting.len() };
-                    let place = (f64::from(uniform[0]) * count as f64) as usize;
-                    let place = place.min(count - 1);
+                    let place = choose(number, count);
                     let place = fitting.get(place).copied().unwrap_or(place);
                     let cloud = normalised(dim, &clouds.set(place));
-                    let order = stream.child(1).permutation(cloud.len() / dim);
+                    let order = stream.child(number as u64).child(1).permutation(cloud.len() / dim);
                     for &row in order.iter().cycle().take(size) {
                         sets.extend_from_slice(&cloud[row * dim..][..dim]);
                     }

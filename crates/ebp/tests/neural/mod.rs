@@ -37,7 +37,7 @@ fn network(sizes: Sizes, learning_rate: f64) -> NetworkConfig {
 }
 
 fn latent(sizes: Sizes) -> LatentConfig {
-    LatentConfig { latent_dim: 4, num_draws: sizes.num_draws }
+    LatentConfig { latent_dim: 4, num_draws: sizes.num_draws, ..LatentConfig::default() }
 }
 
 /// The learning rate of every process here.

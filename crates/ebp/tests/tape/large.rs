@@ -51,6 +51,7 @@ pub(crate) fn all() -> Vec<Case> {
         cases.push(pool(pooling));
     }
     cases.extend(super::mixture::large());
+    cases.extend(super::convolution::large());
     cases
 }
 

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod convolution;
 #[allow(dead_code, reason = "two test programs share these cases, each uses some")]
 mod large;
 mod mixture;
@@ -225,6 +226,7 @@ pub(crate) fn assert_close(what: &str, found: &[f32], expected: &[f64]) {
     }
 }
 
+pub(crate) use self::convolution::convolutions;
 #[allow(unused_imports, reason = "two test programs share these cases, each uses some")]
 pub(crate) use self::large::all as large;
 pub(crate) use self::mixture::all as mixtures;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use ebp::experiment::with_interval;
 use ebp::metric::classify::{Confusion, Features};
 use serde::Serialize;
 
@@ -83,9 +84,8 @@ impl Report {
         let mut text = format!(
             "{features}: {items} items predicted from {dim} features, {num_classes} classes\n\
              linear SVM (squared hinge, one against the rest), {how}, gap {gap:.0e}\n\n\
-             accuracy  {:.2} % ± {:.2}",
-            100.0 * self.accuracy,
-            100.0 * self.std_error
+             accuracy in %  {}",
+            with_interval(100.0 * self.accuracy, 100.0 * self.std_error, 2)
         );
         if let Protocol::CrossValidation { fold_accuracies, .. } = &self.protocol {
             let worst = fold_accuracies.iter().copied().fold(1.0, f64::min);

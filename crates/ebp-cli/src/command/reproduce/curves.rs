@@ -14,7 +14,9 @@ Every model is trained with every seed, then told 5, 15 and 30 elements of sets 
 seen and asked about fresh ones. Results are in nats per element: `nll` is the mean over contexts
 and seeds on 2,000 fresh elements each, `quadrature` the same by integrating over the true
 density, `excess` how far above the true density they lie. Models are those of the presets NAME,
-NAME-ade and rival/NAME. What is finished is kept in the folder: after an interruption the same
+NAME-ade and rival/NAME, and all of a dataset see as many training elements: `elements` counts those
+that the optimiser saw, each as often as it was seen. Gaussian and Student-t processes are fitted until
+nothing is left to gain, within that budget. `log Z` is bounded from both sides by the learned sampler. What is finished is kept in the folder: after an interruption the same
 command goes on, in the middle of a training too.
 
 Examples:
@@ -40,6 +42,10 @@ pub(super) struct Figure1Arguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
     seeds: usize,
 
+    /// Training elements of every model [default: those of the dataset's preset]
+    #[arg(long, value_name = "N")]
+    elements: Option<u64>,
+
     /// Folder of models, results and pictures
     #[arg(long, value_name = "DIR", default_value = "runs/figure1")]
     out: PathBuf,
@@ -60,6 +66,7 @@ impl Figure1Arguments {
             datasets: self.datasets.clone(),
             models: self.models.clone(),
             seeds: self.seeds,
+            elements: self.elements,
         };
         conduct(&self.common, self.out.clone(), "figure1", |lab| experiment.run(lab))
     }

@@ -1,14 +1,17 @@
-//! `ebp reproduce consistency` and `ebp reproduce sbc`: whether processes and posteriors are what
-//! probability asks for.
+//! `ebp reproduce consistency`, `ebp reproduce sbc` and `ebp reproduce simulation`: whether processes,
+//! posteriors and draws are what probability asks for.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use ebp::experiment::calibration::KnownPosteriors;
 use ebp::experiment::consistency::ConsistencyExperiment;
+use ebp::experiment::documents::DocumentExperiment;
+use ebp::experiment::simulation::SimulationExperiment;
+use ebp::pattern::Moves;
 
 use super::conduct;
-use crate::args::{Common, at_least_one};
+use crate::args::{Choice, Common, at_least_one, choice};
 use crate::failure::Failure;
 
 const HELP: &str = "\
@@ -19,7 +22,8 @@ Two elements a and b of a set, a context C, and every density asked of the proce
   marginal  log of the integral of p(a|C) p(b|C,a) over a, less log p(b|C)
 
 Models are those of the presets NAME and rival/NAME on --dataset; `digits` are pictures whose targets
-see context pixels in windows, `digits-latent` the same without. What is trained is kept in the folder.
+see context pixels in windows, `digits-latent` the same without; `bruno`, `statistician` and `arcs` are
+their presets, of sets without locations, in standard deviations. What is trained is kept in the folder.
 
 Examples:
   ebp reproduce consistency
@@ -35,7 +39,9 @@ pub(super) struct ConsistencyArguments {
 
     /// Models, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    #[arg(default_value = "gp,tp,vip,ebp-importance,np,anp,cnp,digits,digits-latent")]
+    #[arg(
+        default_value = "gp,tp,vip,ebp-importance,ebp-ade,np,anp,cnp,bruno,statistician,arcs,digits,digits-latent"
+    )]
     models: Vec<String>,
 
     /// Pairs of elements
@@ -91,5 +97,102 @@ impl SbcArguments {
         let known = KnownPosteriors { num_simulations: self.simulations, seed: self.seed };
         let report = self.common.install(|| Ok(known.run()?))?;
         self.common.print(&report)
+    }
+}
+
+/// Arguments of `ebp reproduce simulation`.
+#[derive(Debug, Args)]
+pub(super) struct SimulationArguments {
+    /// Patterns of each law
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
+    patterns: usize,
+
+    /// Proposals before a pattern is read, per point
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = at_least_one)]
+    steps_per_point: usize,
+
+    /// How chains move points, beside births and deaths
+    #[arg(long, default_value = "points", value_parser = choice(MOVES))]
+    sampler: Moves,
+
+    /// Of all of them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+const MOVES: &[Choice<Moves>] = &[
+    ("points", "One at a time, to any place", Moves::Points),
+    ("langevin", "All at once, along the gradient of the potential", Moves::Langevin),
+];
+
+impl SimulationArguments {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let experiment = SimulationExperiment {
+            num_patterns: self.patterns,
+            steps_per_point: self.steps_per_point,
+            moves: self.sampler,
+            seed: self.seed,
+        };
+        let report = self.common.install(|| Ok(experiment.run()?))?;
+        self.common.print(&report)
+    }
+}
+
+const DOCUMENTS_HELP: &str = "\
+Families are `lda`, `energy-based, no urn` and `energy-based`; each has a few candidates. Document i belongs to
+part i mod --parts. Candidates learn from all but the last two parts and are compared on the last but one; the
+best of each family learns from all but the last, with every seed, and is judged by the last.
+
+What is trained is kept in the folder: after an interruption the same command goes on.
+
+Examples:
+  ebp reproduce documents --data 20news.feat
+  ebp reproduce documents --data reuters.feat --families lda --seeds 1 --out runs/reuters";
+
+/// Arguments of `ebp reproduce documents`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCUMENTS_HELP)]
+pub(super) struct DocumentArguments {
+    /// Bags of words
+    #[arg(long, value_name = "FILE", default_value = "bars")]
+    data: String,
+
+    /// Families, separated by semicolons [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ';')]
+    families: Vec<String>,
+
+    /// Seeds of the last judgement, separated by commas
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2,3")]
+    seeds: Vec<u64>,
+
+    /// Parts of the corpus
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    parts: usize,
+
+    /// Change a setting of every model, such as train.num_steps=500; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Folder of models and results
+    #[arg(long, value_name = "DIR", default_value = "runs/documents")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+impl DocumentArguments {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        let experiment = DocumentExperiment {
+            source: self.data.clone(),
+            families: self.families.clone(),
+            seeds: self.seeds.clone(),
+            num_parts: self.parts,
+            changes: self.set.clone(),
+        };
+        conduct(&self.common, self.out.clone(), "documents", |lab| experiment.run(lab))
     }
 }

@@ -13,18 +13,22 @@ use crate::failure::Failure;
 
 const HELP: &str = "\
 The first model is trained as its preset says, or for `--seconds`; every other gets as many steps
-as fit into the same time, by the median of fifteen steps of each. Held-out pictures are completed
+as fit into the same time, by the median of fifteen steps of each. Rivals have their own settings, the
+presets rival/pictures/NAME; with -levels they give shares of the 256 levels, not Gaussians. Held-out pictures are completed
 from the parts named below, with 20 draws of the latent each:
 
   bits/dim       exact probability of the 256 levels per unknown pixel, by the mixture over draws;
                  Gaussians get the integral of their density over a level's cell
-  joint          the same for all unknown pixels of a picture together (a bound)
+  joint          the same for all unknown pixels of a picture together (a bound, by draws of the
+                 latent given everything where the model has such a law)
   by density     by the density at the dequantised value, as rivals are trained
   best error     squared error of the best of all draws, values on [-1, 1]
   diversity      variance over draws
   agree          completions that a classifier takes for the digit that was there
   where decided  the same where a classifier of upper halves is 95 % sure, and how often it is
   kinds          different digits among the draws of a picture
+  in rounds      all unknown pixels together where later ones see earlier ones, and completions
+                 drawn in that way: `--set evaluation.rounds=8`
 
 What is finished is kept in the folder: after an interruption the same command goes on, in the
 middle of a training too. So the models can be trained one by one, with `--models`, before all of
@@ -38,9 +42,10 @@ pub(super) struct CompletionArguments {
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
-    /// Models, separated by commas: ebp-exact, ebp-importance, ebp-ade, cnp, np, anp
+    /// Models, separated by commas: ebp-exact, ebp-importance, ebp-ade, cnp, np, anp, convcnp,
+    /// convnp; rivals also with -levels, such as convcnp-levels
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    #[arg(default_value = "ebp-exact,cnp,np,anp")]
+    #[arg(default_value = "ebp-exact,convcnp,cnp,np,anp")]
     models: Vec<String>,
 
     /// Train every model for so long in place of the preset's steps
@@ -84,6 +89,7 @@ impl CompletionArguments {
             name: name.to_owned(),
             settings: *settings,
             models: self.models.clone(),
+            changes,
             seconds: self.seconds.map(|seconds| seconds as f64),
         };
         conduct(&self.common, out, name, |lab| experiment.run(lab))

@@ -56,6 +56,23 @@ impl BayesPredictive {
         }
     }
 
+    /// Mean and variance of x at a location.
+    pub fn moments(&self, t: f64) -> (f64, f64) {
+        let branches: Vec<(f64, f64)> = match &self.kind {
+            Kind::Gaussian(posterior) => return posterior.moments(t),
+            Kind::Law(law) => law.modes(t).into_iter().map(|mode| (1.0, mode)).collect(),
+            Kind::Phases(phases) => phases
+                .iter()
+                .flat_map(|phase| phase.branches(t).map(|mode| (phase.log_weight.exp(), mode)))
+                .collect(),
+        };
+        let total: f64 = branches.iter().map(|(weight, _)| weight).sum();
+        let mean = branches.iter().map(|(weight, mode)| weight * mode).sum::<f64>() / total;
+        let spread: f64 =
+            branches.iter().map(|(weight, mode)| weight * (mode - mean).powi(2)).sum();
+        (mean, NOISE_STD_DEV * NOISE_STD_DEV + spread / total)
+    }
+
     /// P(φ ≤ `phase` | context) for φ on [0, 2π); `None` of families without a phase.
     pub fn phase_position(&self, phase: f64) -> Option<f64> {
         let Kind::Phases(phases) = &self.kind else { return None };
@@ -110,6 +127,15 @@ struct Phase {
     log_weight: f64,
 }
 
+impl Phase {
+    /// sin(2t + φ) and cos(2t + φ).
+    fn branches(&self, t: f64) -> [f64; 2] {
+        let (sine, cosine) = (2.0 * t).sin_cos();
+        // sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b − sin a sin b
+        [sine * self.cosine + cosine * self.sine, cosine * self.cosine - sine * self.sine]
+    }
+}
+
 /// The phases that matter and their weights.
 fn phase_posterior(context: &IndexedSet) -> Vec<Phase> {
     let elements = || context.locations().iter().zip(context.values());
@@ -132,13 +158,9 @@ fn phase_posterior(context: &IndexedSet) -> Vec<Phase> {
 
 /// log Σ_j w_j ½ [N(x; sin(2t + φ_j), σ²) + N(x; cos(2t + φ_j), σ²)]
 fn phase_log_density(phases: &[Phase], t: f64, x: f64) -> f64 {
-    let (sine, cosine) = (2.0 * t).sin_cos();
     let exponents = || {
         phases.iter().flat_map(|phase| {
-            // sin(a + b) = sin a cos b + cos a sin b, cos(a + b) = cos a cos b − sin a sin b
-            let first = sine * phase.cosine + cosine * phase.sine;
-            let second = cosine * phase.cosine - sine * phase.sine;
-            [first, second].map(|mode| {
+            phase.branches(t).map(|mode| {
                 let z = (x - mode) / NOISE_STD_DEV;
                 phase.log_weight - 0.5 * z * z
             })

@@ -79,12 +79,17 @@ impl Posterior {
         Ok(Self { locations, chol_xx, weights })
     }
 
-    /// log N(x; k_tᵀ K̃⁻¹ x_context, 1 + σ² − k_tᵀ K̃⁻¹ k_t)
-    pub(super) fn log_density(&self, t: f64, x: f64) -> f64 {
+    /// Mean k_tᵀ K̃⁻¹ x_context and variance 1 + σ² − k_tᵀ K̃⁻¹ k_t.
+    pub(super) fn moments(&self, t: f64) -> (f64, f64) {
         let k_t: Vec<f64> = self.locations.iter().map(|&s| kernel(t, s)).collect();
         let mean: f64 = k_t.iter().zip(&self.weights).map(|(k, w)| k * w).sum();
         let explained: f64 = self.chol_xx.solve(&k_t).iter().map(|v| v * v).sum();
-        let variance = (1.0 - explained).max(0.0) + NOISE_STD_DEV * NOISE_STD_DEV;
+        (mean, (1.0 - explained).max(0.0) + NOISE_STD_DEV * NOISE_STD_DEV)
+    }
+
+    /// log N of x with those moments.
+    pub(super) fn log_density(&self, t: f64, x: f64) -> f64 {
+        let (mean, variance) = self.moments(t);
         log_normal(x - mean, variance.sqrt())
     }
 }

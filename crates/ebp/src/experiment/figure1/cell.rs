@@ -1,5 +1,7 @@
 //! One cell of Figure 1: a model trained on a dataset with a seed, judged.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -7,7 +9,8 @@ use crate::data::CurveFamily;
 use crate::figure::density::{Window, points};
 use crate::figure::heat_map::Panel;
 use crate::metric::predictive::{Evaluation, cross_entropy, held_out, peak_mass};
-use crate::process::Process;
+use crate::model::CurveModel;
+use crate::process::{BoundedPartition, Process};
 use crate::rng::Stream;
 
 /// How many elements of a set a model is told.
@@ -18,6 +21,8 @@ pub(super) const NUM_LOCATIONS: usize = 50;
 /// Sets and locations of the quadrature, and of the peaks.
 const QUADRATURE_SETS: usize = 10;
 const QUADRATURE_LOCATIONS: usize = 40;
+/// Draws per location that bound log Z.
+const BOUND_DRAWS: usize = 256;
 /// Which set of the evaluation is drawn, with 30 elements told.
 pub(super) const DRAWN_SET: u64 = 0;
 
@@ -38,6 +43,13 @@ pub struct Figure1Cell {
     pub seed: u64,
     /// Seconds of training.
     pub seconds: f64,
+    /// Elements that the optimiser saw, context and target together, each as often as it was seen.
+    pub elements: u64,
+    /// What a fit found, by name: hyperparameters of the Gaussian and the Student-t process.
+    pub fitted: BTreeMap<String, f64>,
+    /// log Z(t; θ), the mean over places given 30 elements, by quadrature and from both sides by the
+    /// learned sampler; absent without one whose density is known.
+    pub log_partition: Option<BoundedPartition>,
     /// One for each number of elements told.
     pub scores: Vec<ContextScore>,
     /// The densities of the figure, seed 1 only.
@@ -73,11 +85,10 @@ pub struct ContextScore {
 
 impl Figure1Cell {
     pub(super) fn measure(
-        process: &dyn Process,
+        process: &CurveModel,
         family: CurveFamily,
-        model: &str,
-        seed: u64,
-        seconds: f64,
+        (model, seed): (&str, u64),
+        (seconds, elements): (f64, u64),
     ) -> Result<Self> {
         let mut scores = Vec::new();
         for num_context in CONTEXTS {
@@ -116,10 +127,35 @@ impl Figure1Cell {
             model: model.to_owned(),
             seed,
             seconds,
+            elements,
+            fitted: process.fitted().into_iter().map(|(name, x)| (name.to_owned(), x)).collect(),
+            log_partition: log_partition(process, family)?,
             scores,
             picture,
         })
     }
+}
+
+/// The mean over the sets and the locations of the quadrature, given 30 elements.
+fn log_partition(process: &CurveModel, family: CurveFamily) -> Result<Option<BoundedPartition>> {
+    let evaluation = Evaluation {
+        family,
+        num_context: CONTEXTS[2],
+        num_sets: QUADRATURE_SETS,
+        num_locations: QUADRATURE_LOCATIONS,
+        stream: evaluation_stream(),
+    };
+    let locations: Vec<f64> = evaluation.locations().collect();
+    let mut found = Vec::new();
+    for number in 0..evaluation.num_sets {
+        let context = evaluation.context(number)?;
+        let stream = Stream::new(number as u64, "figure 1: log Z");
+        match process.bounded_partition(&context, &locations, BOUND_DRAWS, stream)? {
+            Some(of_set) => found.push(of_set),
+            None => return Ok(None),
+        }
+    }
+    Ok(BoundedPartition::mean(&found))
 }
 
 /// The window of a dataset's pictures.

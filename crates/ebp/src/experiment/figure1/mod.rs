@@ -1,13 +1,17 @@
 //! Figure 1: all models on all built-in curves, one cell at a time, then tables and a picture.
 //!
 //! Every model is trained with every seed, then told 5, 15 and 30 elements of sets that it has not
-//! seen and asked about fresh ones. Results are in nats per element.
+//! seen and asked about fresh ones. Results are in nats per element. All models of a dataset see as many
+//! training elements.
 
+mod budget;
 mod cell;
 mod report;
 
 use image::RgbImage;
+use serde::{Deserialize, Serialize};
 
+use self::budget::{elements_seen, settings};
 pub use self::cell::{ContextScore, Figure1Cell};
 use self::cell::{DRAWN_SET, evaluation_stream, window};
 pub use self::report::{DatasetReport, Figure1Report, ModelReport};
@@ -17,7 +21,6 @@ use crate::figure::density::points;
 use crate::figure::heat_map::{HeatMap, Panel};
 use crate::figure::stack;
 use crate::files::{read_json, write_json};
-use crate::model::Settings;
 use crate::{Error, Result};
 
 /// What is asked for.
@@ -29,6 +32,8 @@ pub struct Figure1Experiment {
     pub models: Vec<String>,
     /// How many seeds.
     pub seeds: usize,
+    /// Training elements of every model; without it as many as the dataset's preset sees.
+    pub elements: Option<u64>,
 }
 
 /// The models of Figure 1.
@@ -44,22 +49,7 @@ impl Default for Figure1Experiment {
             datasets: DATASETS.map(String::from).to_vec(),
             models: MODELS.map(String::from).to_vec(),
             seeds: 3,
-        }
-    }
-}
-
-/// The settings of a model on a dataset: presets of the dataset for energy-based processes, presets
-/// `rival/…` for the others.
-fn settings(dataset: &str, model: &str, seed: u64) -> Result<Settings> {
-    let seed = format!("seed={seed}");
-    // A folder of 96 models has room for one checkpoint each.
-    let kept = "train.num_kept=1".to_owned();
-    match model {
-        "ebp-importance" => Settings::preset(dataset, &[seed, kept]),
-        "ebp-ade" => Settings::preset(&format!("{dataset}-ade"), &[seed, kept]),
-        rival => {
-            let source = format!("data.source={dataset}");
-            Settings::preset(&format!("rival/{rival}"), &[source, seed, kept])
+            elements: None,
         }
     }
 }
@@ -101,18 +91,22 @@ impl Figure1Experiment {
                 for seed in 1..=self.seeds as u64 {
                     let name = format!("{}-{model}-{seed}", family.name());
                     let path = laboratory.file("results").join(format!("{name}.json"));
-                    if let Some(cell) = read_json(&path) {
+                    let settings = settings((family.name(), model, seed), self.elements)?;
+                    let config = settings.text()?;
+                    if let Some(Kept { config: known, cell }) = read_json(&path)
+                        && known == config
+                    {
                         cells.push(cell);
                         continue;
                     }
                     let number = cells.len() + 1;
                     laboratory.watch.begin(&format!("{number} of {total}: {name}"));
-                    let settings = settings(family.name(), model, seed)?;
                     let (trained, _) = laboratory.model(&format!("models/{name}"), settings)?;
                     let seconds = trained.seconds().unwrap_or(0.0);
                     let process = trained.curves()?;
-                    let cell = Figure1Cell::measure(process, family, model, seed, seconds)?;
-                    write_json(&path, &cell)?;
+                    let spent = (seconds, elements_seen(process, trained.step()));
+                    let cell = Figure1Cell::measure(process, family, (model, seed), spent)?;
+                    write_json(&path, &Kept { config, cell: cell.clone() })?;
                     let excess: Vec<_> =
                         cell.scores.iter().map(|score| format!("{:.3}", score.excess)).collect();
                     let excess = excess.join(" ");
@@ -123,6 +117,14 @@ impl Figure1Experiment {
         }
         Ok(cells)
     }
+}
+
+/// A cell as it is kept, with the settings that it was trained with.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    config: String,
+    cell: Figure1Cell,
 }
 
 /// A row of panels per dataset: the truth, then every model of seed 1.

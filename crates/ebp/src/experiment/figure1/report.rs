@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::cell::{CONTEXTS, Figure1Cell, NUM_LOCATIONS, NUM_SETS, evaluation_stream};
 use crate::Result;
 use crate::data::CurveFamily;
-use crate::experiment::text::{cells as words, table};
-use crate::metric::predictive::{Evaluation, best_prediction};
+use crate::experiment::text::{cells as words, table, with_interval};
+use crate::metric::predictive::{Evaluation, best_gaussian, best_prediction};
+use crate::process::BoundedPartition;
 
 /// What was measured, by dataset.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +32,9 @@ pub struct DatasetReport {
     pub floor: f64,
     /// The best any model could do that knows the family but not the set, by context.
     pub best_excess: BTreeMap<usize, f64>,
+    /// The best with one Gaussian at every location, by context: a bound for processes whose values are
+    /// Gaussian, unless a latent mixes several.
+    pub best_gaussian_excess: BTreeMap<usize, f64>,
     /// By name.
     pub models: BTreeMap<String, ModelReport>,
 }
@@ -50,6 +54,13 @@ pub struct ModelReport {
     pub quadrature_excess: f64,
     /// Seconds of training per seed.
     pub seconds: f64,
+    /// Elements that the optimiser saw per seed, each as often as it was seen.
+    pub elements: f64,
+    /// What a fit found, by name, of each seed: hyperparameters in standardised units, among them
+    /// `degrees_of_freedom` ν of the Student-t process.
+    pub fitted: BTreeMap<String, Vec<f64>>,
+    /// log Z(t; θ) given 30 elements, the mean over places and seeds, from both sides.
+    pub log_partition: Option<BoundedPartition>,
     /// How many seeds.
     pub seeds: usize,
     /// The share of locations where each of two peaks carries 40 to 60 % of the mass.
@@ -79,7 +90,7 @@ impl Figure1Report {
                 by_model.entry(cell.model.clone()).or_default().push(cell);
             }
             let floors = of_dataset.iter().flat_map(|cell| &cell.scores).map(|score| score.floor);
-            let mut best_excess = BTreeMap::new();
+            let (mut best_excess, mut best_gaussian_excess) = (BTreeMap::new(), BTreeMap::new());
             for num_context in CONTEXTS {
                 let evaluation = Evaluation {
                     family: *family,
@@ -89,11 +100,16 @@ impl Figure1Report {
                     stream: evaluation_stream(),
                 };
                 best_excess.insert(num_context, best_prediction(&evaluation)?.excess);
+                best_gaussian_excess.insert(num_context, best_gaussian(&evaluation)?.excess);
             }
             let models =
                 by_model.iter().map(|(name, cells)| (name.clone(), ModelReport::new(cells)));
-            let report =
-                DatasetReport { floor: mean(floors), best_excess, models: models.collect() };
+            let report = DatasetReport {
+                floor: mean(floors),
+                best_excess,
+                best_gaussian_excess,
+                models: models.collect(),
+            };
             datasets.insert(family.name().to_owned(), report);
         }
         let names = families.iter().map(|family| family.name()).collect();
@@ -111,6 +127,11 @@ impl ModelReport {
         let by_seed = |context: usize| -> Vec<f64> {
             scores().filter(|score| score.context == context).map(|score| score.excess).collect()
         };
+        let mut fitted: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for (name, number) in cells.iter().flat_map(|cell| &cell.fitted) {
+            fitted.entry(name.clone()).or_default().push(*number);
+        }
+        let bounded: Vec<_> = cells.iter().filter_map(|cell| cell.log_partition).collect();
         Self {
             nll: mean(scores().map(|score| score.nll)),
             stderr,
@@ -118,6 +139,9 @@ impl ModelReport {
             excess: mean(scores().map(|score| score.excess)),
             quadrature_excess: mean(scores().map(|score| score.quadrature_excess)),
             seconds: mean(cells.iter().map(|cell| cell.seconds)),
+            elements: mean(cells.iter().map(|cell| cell.elements as f64)),
+            fitted,
+            log_partition: BoundedPartition::mean(&bounded),
             seeds: cells.len(),
             balanced_peaks: (!balanced.is_empty()).then(|| mean(balanced.iter().copied())),
             excess_by_context: CONTEXTS
@@ -141,24 +165,40 @@ impl Display for Figure1Report {
                 "30 context",
                 "quadrature",
                 "peaks 40–60 %",
+                "elements",
                 "s",
             ];
             let mut rows = vec![words(head)];
-            let mut best = vec!["best possible".to_owned(), String::new()];
-            best.extend(dataset.best_excess.values().map(|excess| format!("{excess:.3}")));
-            rows.push(best);
+            for (name, excess) in [
+                ("best possible", &dataset.best_excess),
+                ("best Gaussian", &dataset.best_gaussian_excess),
+            ] {
+                let mut best = vec![name.to_owned(), String::new()];
+                best.extend(excess.values().map(|excess| format!("{excess:.3}")));
+                rows.push(best);
+            }
             for model in &self.order.1 {
                 let Some(found) = dataset.models.get(model) else { continue };
-                let mut row =
-                    vec![model.clone(), format!("{:.4} ± {:.4}", found.nll, found.stderr)];
+                let mut row = vec![model.clone(), with_interval(found.nll, found.stderr, 4)];
                 row.extend(found.excess_by_context.values().map(|excess| format!("{excess:.3}")));
                 row.push(format!("{:.3}", found.quadrature_excess));
                 let percent = |share: f64| format!("{:.0} %", 100.0 * share);
                 row.push(found.balanced_peaks.map_or_else(String::new, percent));
-                row.push(format!("{:.0}", found.seconds));
+                row.push(format!("{:.0}", found.elements));
+                row.push(format!("{:.1}", found.seconds));
                 rows.push(row);
             }
             writeln!(f, "{}", table(&rows))?;
+            for (name, found) in &dataset.models {
+                if let Some(log_partition) = &found.log_partition {
+                    writeln!(f, "log Z of {name}, mean (± standard error): {log_partition}")?;
+                }
+                if let Some(degrees) = found.fitted.get("degrees_of_freedom") {
+                    let degrees: Vec<_> = degrees.iter().map(|nu| format!("{nu:.4}")).collect();
+                    writeln!(f, "ν of {name}, by seed: {}", degrees.join(", "))?;
+                }
+            }
+            writeln!(f)?;
         }
         writeln!(f, "picture  {}", self.picture)
     }

@@ -4,14 +4,15 @@ use crate::Result;
 use crate::data::image::{Images, KnownPart};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
 use crate::model::{FigureColumns, PictureEvaluation, filled};
-use crate::process::{LEVEL_CELL, LatentProcess, picture_task};
+use crate::process::{LEVEL_CELL, LatentProcess, draw_in_rounds, picture_task};
 use crate::rng::Stream;
 
 /// Pictures whose columns stand side by side, and those of a figure with a column per part.
 const DRAWN_ACROSS: usize = 12;
 const DRAWN_DOWN: usize = 5;
-/// Completions of each.
+/// Completions of each, and those in rounds where these are asked for.
 const DRAWN_COMPLETIONS: usize = 3;
+const DRAWN_IN_ROUNDS: usize = 2;
 
 /// What is given, completions and originals.
 pub(in crate::experiment) fn completion_mosaic(
@@ -20,20 +21,24 @@ pub(in crate::experiment) fn completion_mosaic(
     settings: &PictureEvaluation,
 ) -> Result<Mosaic> {
     match settings.columns {
-        FigureColumns::Pictures => by_picture(process, images, &settings.drawn),
-        FigureColumns::Parts => by_part(process, images, &settings.drawn),
+        FigureColumns::Pictures => by_picture(process, images, settings),
+        FigureColumns::Parts => by_part(process, images, settings),
     }
 }
 
 /// A column per picture; for each part a group of rows, and the originals at the end.
-fn by_picture(process: &dyn LatentProcess, images: &Images, parts: &[String]) -> Result<Mosaic> {
+fn by_picture(
+    process: &dyn LatentProcess,
+    images: &Images,
+    settings: &PictureEvaluation,
+) -> Result<Mosaic> {
     let count = DRAWN_ACROSS.min(images.len());
     let mut mosaic = Mosaic::default();
-    for name in parts {
+    for name in &settings.drawn {
         let part = KnownPart::parse(name)?;
-        let mut rows = empty_rows();
+        let mut rows = empty_rows(settings.rounds);
         for index in 0..count {
-            add(process, images, index, part, &mut rows)?;
+            add(process, images, (index, part), settings.rounds, &mut rows)?;
         }
         let title = match part {
             KnownPart::Random(count) => format!("{count} random pixels given"),
@@ -49,12 +54,18 @@ fn by_picture(process: &dyn LatentProcess, images: &Images, parts: &[String]) ->
 }
 
 /// A column per part, from little to much, and the original; for each picture a group of rows.
-fn by_part(process: &dyn LatentProcess, images: &Images, parts: &[String]) -> Result<Mosaic> {
+fn by_part(
+    process: &dyn LatentProcess,
+    images: &Images,
+    settings: &PictureEvaluation,
+) -> Result<Mosaic> {
+    let parts = &settings.drawn;
     let mut mosaic = Mosaic::default();
     for index in 0..DRAWN_DOWN.min(images.len()) {
-        let mut rows = empty_rows();
+        let mut rows = empty_rows(settings.rounds);
         for name in parts {
-            add(process, images, index, KnownPart::parse(name)?, &mut rows)?;
+            let part = KnownPart::parse(name)?;
+            add(process, images, (index, part), settings.rounds, &mut rows)?;
         }
         rows[0].pictures.push(original(images, index));
         let title = if index == 0 {
@@ -72,9 +83,11 @@ fn original(images: &Images, index: usize) -> Thumbnail {
 }
 
 /// What is given, and the completions.
-fn empty_rows() -> Vec<Row> {
+fn empty_rows(rounds: usize) -> Vec<Row> {
     let labels = (1..=DRAWN_COMPLETIONS).map(|number| format!("completion {number}"));
-    let labels = std::iter::once("given".to_owned()).chain(labels);
+    let in_rounds = if rounds > 0 { DRAWN_IN_ROUNDS } else { 0 };
+    let more = (1..=in_rounds).map(|number| format!("in rounds {number}"));
+    let labels = std::iter::once("given".to_owned()).chain(labels).chain(more);
     labels.map(|label| Row { label, pictures: Vec::new() }).collect()
 }
 
@@ -82,8 +95,8 @@ fn empty_rows() -> Vec<Row> {
 fn add(
     process: &dyn LatentProcess,
     images: &Images,
-    index: usize,
-    part: KnownPart,
+    (index, part): (usize, KnownPart),
+    rounds: usize,
     rows: &mut [Row],
 ) -> Result<()> {
     let (width, channels) = (images.width, images.channels);
@@ -96,7 +109,13 @@ fn add(
     let known = images.image(index);
     rows[0].pictures.push(Thumbnail::shaded(known, &mask, width, channels));
     let numbers = target.len() * channels;
-    for (row, means) in rows[1..].iter_mut().zip(found.mean.chunks_exact(numbers)) {
+    let mut means = found.mean;
+    for number in DRAWN_COMPLETIONS + 1..rows.len() {
+        let stream = stream.child(2 + number as u64);
+        let how = (rounds, true);
+        means.extend(draw_in_rounds(process, (context, target), LEVEL_CELL, how, stream)?);
+    }
+    for (row, means) in rows[1..].iter_mut().zip(means.chunks_exact(numbers)) {
         let levels = filled(known, &mask, channels, means);
         row.pictures.push(Thumbnail::new(width, channels, &levels));
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Picture, folder_of};
 use crate::data::CurveFamily;
-use crate::experiment::table;
+use crate::experiment::{table, with_interval};
 use crate::figure::density::{Window, points};
 use crate::figure::heat_map::{HeatMap, Panel};
 use crate::kernel::Rbf;
@@ -215,17 +215,20 @@ impl Display for CurveOutcome {
             rows[0].extend(["true density", "excess"].map(Into::into));
         }
         for score in &self.scores {
-            let mut row =
-                vec![score.name.clone(), format!("{:.4} ± {:.4}", score.nll, score.stderr)];
+            let mut row = vec![score.name.clone(), with_interval(score.nll, score.stderr, 4)];
             if let (Some(floor), Some(excess), Some(error)) =
                 (score.floor, score.excess, score.excess_stderr)
             {
-                row.extend([format!("{floor:.4}"), format!("{excess:.4} ± {error:.4}")]);
+                row.extend([format!("{floor:.4}"), with_interval(excess, error, 4)]);
             }
             rows.push(row);
         }
         let Self { model, steps, seconds, .. } = self;
-        writeln!(f, "{model}, {steps} steps, {seconds:.1} s\n\n{}", table(&rows))?;
+        writeln!(
+            f,
+            "{model}, {steps} steps, {seconds:.1} s; ± is half of a 95 % interval over elements\n\n{}",
+            table(&rows)
+        )?;
         match &self.picture {
             Some(path) => writeln!(f, "picture  {}", path.display())?,
             None => {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Picture, folder_of};
 use crate::Result;
-use crate::experiment::table;
+use crate::experiment::{table, with_interval};
 use crate::figure::contact_sheet;
 use crate::figure::histogram::{HistogramPlot, Sample};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
@@ -61,7 +61,7 @@ pub struct RowOutcome {
     pub nats_per_number: f64,
     /// ℓ of every latent dimension.
     pub length_scales: Vec<f64>,
-    /// The share of rows whose nearest neighbour on the map has another label.
+    /// The share of rows whose nearest neighbour on the map, in length scales, has another label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_nn_error: Option<f64>,
     /// The same of held-out rows among those learned from.
@@ -85,6 +85,7 @@ pub struct SetOutcome {
     /// Numbers of an element.
     pub dim: usize,
     /// −log p of held-out sets per element, in the units of the data.
+    #[serde(rename = "nats_per_element")]
     pub nats: f64,
     /// Its standard error over sets.
     pub nats_error: f64,
@@ -97,10 +98,13 @@ pub struct SetOutcome {
     /// What the model pays beyond that, and its standard error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excess: Option<[f64; 2]>,
-    /// Draws of the context and of each latent in the estimate; none where it is exact.
+    /// What an element says of its hidden location, in nats: 0 where the energy ignores it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location_nats: Option<f64>,
+    /// Draws of the set's latent and of each element's in the estimate; none where it is exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<[usize; 2]>,
-    /// Draws of the context that counted, on average.
+    /// Draws of the set's latent that counted, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_draws: Option<f64>,
 }
@@ -138,6 +142,7 @@ fn judge_rows(model: &LatentModel, data: &RowData) -> Result<RowOutcome> {
     let (map, scale) = model.map()?;
     let (dim, log_marginal) = (data.dim(), map.value()?);
     let (latents, latent_dim) = (map.latents(), map.latent_dim());
+    let placed = map.in_length_scales(latents);
     let (mut held_out_nats, mut held_out_one_nn_error) = (None, None);
     let count = (data.held_out.len() / dim).min(model.settings().evaluation.num_sets);
     if count > 0 {
@@ -146,10 +151,10 @@ fn judge_rows(model: &LatentModel, data: &RowData) -> Result<RowOutcome> {
         for (row, value) in data.held_out.chunks_exact(dim).take(count).enumerate() {
             let found = conditional.embed(value)?;
             nats += scale.log_volume() - found.log_density;
-            let far = |at: &[f64]| -> f64 {
-                at.iter().zip(&found.latent).map(|(a, b)| (a - b).powi(2)).sum()
-            };
-            let places = latents.chunks_exact(latent_dim).enumerate();
+            let own = map.in_length_scales(&found.latent);
+            let far =
+                |at: &[f64]| -> f64 { at.iter().zip(&own).map(|(a, b)| (a - b).powi(2)).sum() };
+            let places = placed.chunks_exact(latent_dim).enumerate();
             let nearest = places.min_by(|a, b| far(a.1).total_cmp(&far(b.1)));
             let label = nearest.and_then(|(place, _)| data.labels.get(place));
             wrong += usize::from(label != data.held_out_labels.get(row));
@@ -168,7 +173,7 @@ fn judge_rows(model: &LatentModel, data: &RowData) -> Result<RowOutcome> {
         log_marginal,
         nats_per_number: -log_marginal / map.num_values() as f64,
         length_scales: map.length_scales(),
-        one_nn_error: one_nn_error(latents, latent_dim, &data.labels),
+        one_nn_error: one_nn_error(&placed, latent_dim, &data.labels),
         held_out_one_nn_error,
         held_out_nats,
         recovered,
@@ -196,7 +201,16 @@ fn judge_sets(model: &LatentModel, data: &LatentSets) -> Result<SetOutcome> {
         true_nats = Some(mean_and_error(&truth).0);
         excess = Some(mean_and_error(&more).into());
     }
-    let is_estimate = matches!(process, SetProcess::Statistician(_));
+    let is_estimate = !matches!(process, SetProcess::Bruno(_));
+    let location_nats = match process {
+        SetProcess::HiddenLocations(process) => {
+            let width = size * data.dim();
+            let told: Result<Vec<_>> =
+                drawn.values.chunks_exact(width).map(|set| process.location_nats(set)).collect();
+            Some(mean_and_error(&told?.concat()).0)
+        }
+        _ => None,
+    };
     let effective: Vec<f64> = scores.iter().filter_map(|score| score.effective_draws).collect();
     let dim = data.dim();
     Ok(SetOutcome {
@@ -208,6 +222,7 @@ fn judge_sets(model: &LatentModel, data: &LatentSets) -> Result<SetOutcome> {
         bits_per_dim: scale.picture_width.map(|_| mean / (dim as f64 * 2_f64.ln())),
         true_nats,
         excess,
+        location_nats,
         draws: is_estimate.then_some(draws),
         effective_draws: is_estimate.then(|| mean_and_error(&effective).0),
     })
@@ -228,7 +243,8 @@ fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Res
     order.sort_by(|&a, &b| scales[a].total_cmp(&scales[b]));
     let axes = [order[0], order[dim.min(2) - 1]];
     let mut groups: Vec<Group> = Vec::new();
-    for (row, latent) in map.latents().chunks_exact(dim).enumerate() {
+    let placed = map.in_length_scales(map.latents());
+    for (row, latent) in placed.chunks_exact(dim).enumerate() {
         let name = data.labels.get(row).map_or("rows", String::as_str);
         let point = axes.map(|axis| latent[axis]);
         match groups.iter_mut().find(|group| group.name == name) {
@@ -237,7 +253,7 @@ fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Res
         }
     }
     groups.sort_by(|a, b| a.name.cmp(&b.name));
-    let label = |axis: usize| format!("t{}, length scale {:.2}", axis + 1, scales[axis]);
+    let label = |axis: usize| format!("t{} in length scales of {:.2}", axis + 1, scales[axis]);
     let labels = axes.map(label);
     Scatter { title: format!("{}: {}", outcome.data, outcome.model), groups, labels, scale: 2 }
         .draw()
@@ -324,15 +340,21 @@ impl Display for LatentOutcome {
         if let Some(sets) = &self.sets {
             let SetOutcome { num_sets, set_size, dim, nats, nats_error, .. } = sets;
             line("held-out sets", format!("{num_sets} of {set_size} elements of {dim} numbers"));
-            line("nats per element", format!("{nats:.4} ± {nats_error:.4}"));
+            line("nats per element", with_interval(*nats, *nats_error, 4));
             sets.bits_per_dim
                 .into_iter()
                 .for_each(|x| line("bits per dimension", format!("{x:.4}")));
             sets.true_nats.into_iter().for_each(|x| line("under the true law", format!("{x:.4}")));
+            let told = sets.location_nats.into_iter();
+            told.for_each(|x| line("an element says of its place, nats", format!("{x:.3}")));
             let excess = sets.excess.into_iter();
-            excess.for_each(|[x, e]| line("excess", format!("{x:.4} ± {e:.4}")));
+            excess.for_each(|[x, e]| line("excess", with_interval(x, e, 4)));
             if let (Some([outer, inner]), Some(effective)) = (sets.draws, sets.effective_draws) {
-                line("draws of c, of z", format!("{outer} ({effective:.1} count), {inner}"));
+                let (name, inner) = match sets.location_nats {
+                    Some(_) => ("draws of θ", String::new()),
+                    None => ("draws of c, of z", format!(", {inner}")),
+                };
+                line(name, format!("{outer} ({effective:.1} count){inner}"));
             }
         }
         lines.insert(0, vec!["measured".to_owned(), "value".to_owned()]);

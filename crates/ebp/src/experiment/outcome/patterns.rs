@@ -11,7 +11,10 @@ use crate::experiment::table;
 use crate::figure::heat_map::{HeatMap, Panel};
 use crate::figure::line_plot::{LinePlot, Series};
 use crate::figure::{Scale, stack};
-use crate::model::{Model, PatternData, PatternLaw, PatternModel, PatternProcess, is_likelihood};
+use crate::model::{
+    Model, PatternData, PatternExtra, PatternLaw, PatternModel, PatternProcess, is_likelihood,
+    pattern_extras,
+};
 use crate::pattern::{
     Envelope, Events, Gibbs, Hawkes, Interaction, Pattern, Residual, Summary, exponential_test,
     smoothed_residual,
@@ -143,9 +146,7 @@ pub(super) fn judge(
             let distances: Vec<f64> =
                 (0..=DISTANCES).map(|k| longest * k as f64 / DISTANCES as f64).collect();
             let mut plots_of = Vec::new();
-            for summary in
-                [Summary::L, Summary::PairCorrelation, Summary::EmptySpace, Summary::Nearest]
-            {
+            for summary in Summary::ALL {
                 let found =
                     Envelope::new(summary, std::slice::from_ref(pattern), &drawn, &distances)?;
                 if summary == Summary::L {
@@ -161,8 +162,12 @@ pub(super) fn judge(
 }
 
 fn coefficients(fit: &PatternModel, data: &PatternData) -> Vec<Coefficient> {
-    let fitted = fit.fitted();
-    let is_network = fit.settings().process == PatternProcess::Pairwise;
+    let (fitted, process) = (fit.fitted(), fit.settings().process);
+    // Built-in data of a network are of a process whose further coefficients it does not have.
+    let num_shared = match process {
+        PatternProcess::Pairwise | PatternProcess::Deepsets => 1,
+        _ => usize::MAX,
+    };
     let truth = data.truth.as_deref().unwrap_or_default();
     let known = |error: f64| (error >= 0.0).then_some(error);
     let mut all: Vec<Coefficient> = fit
@@ -174,14 +179,18 @@ fn coefficients(fit: &PatternModel, data: &PatternData) -> Vec<Coefficient> {
             name,
             value,
             standard_error: known(error),
-            truth: truth.get(j).copied().filter(|_| !is_network || j == 0),
+            truth: truth.get(j).copied().filter(|_| j < num_shared),
         })
         .collect();
-    if let (true, &[_, _, _, mean, error]) = (is_network, &fitted.numbers[..]) {
-        let truth = truth.get(1).copied();
-        let name = "mean potential inside".to_owned();
-        all.insert(1, Coefficient { name, value: mean, standard_error: known(error), truth });
-    }
+    let further = pattern_extras(fit.settings()).into_iter().zip(fitted.extras()).map(
+        |(PatternExtra { name, truth, .. }, (value, error))| Coefficient {
+            name,
+            value,
+            standard_error: known(error),
+            truth,
+        },
+    );
+    all.splice(1..1, further);
     all
 }
 
@@ -321,7 +330,8 @@ impl Display for PatternOutcome {
             table(&rows)
         )?;
         if let Some(value) = self.log_likelihood {
-            let error = self.log_likelihood_error.map_or(String::new(), |e| format!(" (± {e:.3})"));
+            let error =
+                self.log_likelihood_error.map_or(String::new(), |e| format!(" ± {:.3}", 1.96 * e));
             writeln!(f, "log likelihood        {value:.6}{error}")?;
         }
         if let Some(value) = self.log_pseudolikelihood {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::{Picture, completion_mosaic, folder_of};
 use crate::Result;
 use crate::data::image::KnownPart;
-use crate::experiment::text::{cells, table};
+use crate::experiment::text::{cells, table, with_interval};
 use crate::metric::completion::{
-    Classifier, ClassifierConfig, CompletionScore, CompletionTask, Estimate, Judges,
-    judge_completions,
+    Classifier, ClassifierConfig, CompletionScore, CompletionTask, Estimate, Judges, RoundsScore,
+    RoundsTask, judge_completions,
 };
 use crate::model::{Device, Model, PictureData, PictureEvaluation, PictureModel};
 use crate::rng::Stream;
@@ -92,6 +92,11 @@ impl PictureOutcome {
                 num_pictures: evaluation.num_pictures,
                 part,
                 num_draws: evaluation.num_draws,
+                rounds: (evaluation.rounds > 0).then_some(RoundsTask {
+                    rounds: evaluation.rounds,
+                    num_pictures: evaluation.round_pictures,
+                    num_completions: evaluation.round_draws,
+                }),
                 stream: Stream::new(0, "evaluation").child(scores.len() as u64),
             };
             let judges = jury.zip(data.test_labels.as_deref()).map(|(jury, labels)| Judges {
@@ -156,7 +161,7 @@ impl Display for PictureOutcome {
 
 /// One row per model and known part.
 pub fn score_table(outcomes: &[PictureOutcome]) -> String {
-    let with_error = |found: Estimate| format!("{:.3} ± {:.3}", found.mean, found.stderr);
+    let with_error = |found: Estimate, decimals| with_interval(found.mean, found.stderr, decimals);
     let percent = |found: Option<Estimate>| {
         found.map_or_else(String::new, |found| format!("{:.1} %", 100.0 * found.mean))
     };
@@ -178,6 +183,10 @@ pub fn score_table(outcomes: &[PictureOutcome]) -> String {
         "agree",
         "where decided",
         "kinds",
+        "joint in rounds",
+        "best error",
+        "diversity",
+        "agree",
     ];
     let mut rows = vec![cells(header)];
     let names = outcomes.first().map_or(&[][..], |outcome| &outcome.scores);
@@ -187,17 +196,24 @@ pub fn score_table(outcomes: &[PictureOutcome]) -> String {
                 continue;
             };
             let kinds = score.num_kinds;
+            let rounds = |show: &dyn Fn(&RoundsScore) -> String| {
+                score.rounds.as_ref().map_or_else(String::new, show)
+            };
             rows.push(vec![
                 name.clone(),
                 outcome.model.clone(),
-                with_error(score.bits),
-                format!("{:.3}", score.joint_bits.mean),
+                with_error(score.bits, 3),
+                with_error(score.joint_bits, 3),
                 format!("{:.3}", score.density_bits.mean),
-                format!("{:.4} ± {:.4}", score.best_error.mean, score.best_error.stderr),
+                with_error(score.best_error, 4),
                 format!("{:.4}", score.diversity.mean),
                 percent(score.agreement),
                 decided(score),
                 kinds.map_or_else(String::new, |kinds| format!("{:.1}", kinds.mean)),
+                rounds(&|found| with_error(found.bits, 3)),
+                rounds(&|found| format!("{:.4}", found.best_error.mean)),
+                rounds(&|found| format!("{:.4}", found.diversity.mean)),
+                rounds(&|found| percent(found.agreement)),
             ]);
         }
     }

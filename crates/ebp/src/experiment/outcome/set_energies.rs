@@ -15,7 +15,7 @@ use crate::figure::planar_sets::{self, SetRow};
 use crate::metric::collection::Estimate;
 use crate::metric::overlap::{Overlap, overlap};
 use crate::model::{Model, SetEnergyData, compare_sets};
-use crate::process::Interaction;
+use crate::process::{Interaction, Refining};
 use crate::rng::Stream;
 
 /// Sets on each half of the contact sheet, in rows of `COLUMNS`.
@@ -93,8 +93,13 @@ pub(super) fn judge(
     let process = model.set_energies()?;
     let settings = process.settings();
     let (dim, size, count) = (data.dim, settings.data.set_size, settings.evaluation.num_sets);
-    let generated = process.sample(count, size, Stream::new(settings.seed, "generated"))?;
-    let guessed = process.guess(count, size, Stream::new(settings.seed, "generated"))?;
+    let refining = settings.evaluation.refining();
+    let sample = |refining| {
+        process.sample_by(count, size, refining, Stream::new(settings.seed, "generated"))
+    };
+    let generated = sample(refining)?;
+    let weighed = sample(Refining { num_steps: 0, ..refining })?;
+    let guessed = sample(Refining::NONE)?;
     let (held_out, independent) = (data.held_out(count), data.independent(count));
     let row = |name, sets: &[f32]| -> Result<SetEnergyRow> {
         let found = compare_sets(sets, &held_out, size, dim)?;
@@ -107,6 +112,7 @@ pub(super) fn judge(
     };
     let rows = vec![
         row("generated", &generated)?,
+        row("its guesses, weighed", &weighed)?,
         row("its first guess", &guessed)?,
         row("independent elements", &independent)?,
         row("training sets", &data.training(count))?,

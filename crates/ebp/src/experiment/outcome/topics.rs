@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Picture, folder_of};
 use crate::Result;
-use crate::experiment::table;
+use crate::experiment::{table, with_interval};
 use crate::figure::heat_map::{HeatMap, Panel};
 use crate::model::{Model, TopicData};
 use crate::rng::Stream;
@@ -270,12 +270,13 @@ impl Display for TopicOutcome {
         let PerplexityReport { completion, bound } = self.perplexity;
         writeln!(
             f,
-            "\nperplexity by completion  {:.1} ± {:.1}",
-            completion.value, completion.std_error
+            "\nperplexity by completion  {}",
+            with_interval(completion.value, completion.std_error, 1)
         )?;
-        write!(f, "perplexity by bound       {:.1} ± {:.1}", bound.value, bound.std_error)?;
+        let of_bound = with_interval(bound.value, bound.std_error, 1);
+        write!(f, "perplexity by bound       {of_bound}")?;
         if bound.estimate_error > 0.0 {
-            write!(f, ", of which {:.1} by draws", bound.estimate_error)?;
+            write!(f, ", of which {:.1} by draws", 1.96 * bound.estimate_error)?;
         }
         writeln!(f, "\ncoherence (NPMI)          {:.3}", self.coherence)?;
         if let Some(truth) = &self.truth {

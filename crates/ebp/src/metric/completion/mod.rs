@@ -4,7 +4,9 @@
 //!
 //! ```text
 //! bits            −log₂ mean_θ p(x | t, θ), mean over unknown pixels and channels
-//! joint           −log₂ mean_θ Π p(x | t, θ), per pixel and channel: a bound on the joint law's
+//! joint           −log₂ of all unknown pixels together, per pixel and channel: a bound, by draws of
+//!                 the latents given everything where there are such
+//! in rounds       the same where later pixels see earlier ones: the law of a procedure
 //! density         as bits, of the density at the dequantised value, times the width of a cell
 //! best error      min_θ of the mean squared error of E[x | t, θ], on [−1, 1]
 //! diversity       variance over θ of E[x | t, θ]
@@ -20,7 +22,9 @@ pub use classifier::{Classifier, ClassifierConfig};
 
 use crate::data::image::{Images, KnownPart};
 use crate::linalg::log_sum_exp;
-use crate::process::{Hypotheses, LEVEL_CELL, LatentProcess, Task, picture_task};
+use crate::process::{
+    Hypotheses, LEVEL_CELL, LatentProcess, Task, draw_in_rounds, log_mass_in_rounds, picture_task,
+};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -38,8 +42,21 @@ pub struct CompletionTask<'a> {
     pub part: KnownPart,
     /// Draws of θ per picture.
     pub num_draws: usize,
+    /// Pictures that are also completed in rounds.
+    pub rounds: Option<RoundsTask>,
     /// Chooses known pixels, values within their cells, and θ.
     pub stream: Stream,
+}
+
+/// How pictures are completed in rounds, later pixels given earlier ones.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundsTask {
+    /// Portions of the unknown pixels, which grow with what is known.
+    pub rounds: usize,
+    /// The first so many of the pictures.
+    pub num_pictures: usize,
+    /// Completions of each.
+    pub num_completions: usize,
 }
 
 /// Who says what a completion shows.
@@ -83,6 +100,22 @@ pub struct CompletionScore {
     pub decided: Option<f64>,
     /// How many different digits the draws of a picture show.
     pub num_kinds: Option<Estimate>,
+    /// The same in rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<RoundsScore>,
+}
+
+/// How well pictures were completed in rounds.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RoundsScore {
+    /// Bits of all unknown pixels together, per pixel and channel.
+    pub bits: Estimate,
+    /// Squared error of the best of all completions.
+    pub best_error: Estimate,
+    /// Variance over completions.
+    pub diversity: Estimate,
+    /// Share of completions that show what the picture shows.
+    pub agreement: Option<Estimate>,
 }
 
 /// Completes pictures and judges what comes out.
@@ -115,10 +148,17 @@ pub fn judge_completions(
         let (context, target) = (&cut.context, &cut.target);
         let found =
             process.hypotheses(context, target, LEVEL_CELL, task.num_draws, stream.child(2))?;
-        tally.add(&cut, &found, task.num_draws);
+        let joint_stream = stream.child(3);
+        let (cell, draws) = (LEVEL_CELL, task.num_draws);
+        let joint = process.log_joint_mass(context, target, cell, draws, joint_stream)?;
+        tally.add(&cut, &found, (task.num_draws, joint));
         if let Some(judges) = judges {
             let pictures = Pictures { task, mask: &mask, index };
             tally.add_verdicts(judges, &pictures, &found)?;
+        }
+        if let Some(plan) = task.rounds.filter(|plan| index < plan.num_pictures) {
+            let picture = Pictures { task, mask: &mask, index };
+            tally.add_rounds(process, (&cut, &picture), (plan, judges), stream.child(4))?;
         }
     }
     Ok(tally.score(judges))
@@ -134,12 +174,12 @@ struct Pictures<'a> {
 impl Pictures<'_> {
     /// Grey values on [0, 1] of every draw's completion, `[draws, pixels]`.
     #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-    fn completed(&self, found: &Hypotheses) -> Vec<f32> {
+    fn completed(&self, means: &[f64]) -> Vec<f32> {
         let original = self.task.images.image(self.index);
         let channels = self.task.images.channels;
         let num_unknown = self.mask.iter().filter(|known| !**known).count();
         let mut pictures = Vec::new();
-        for means in found.mean.chunks_exact(num_unknown * channels) {
+        for means in means.chunks_exact(num_unknown * channels) {
             let mut means = means.iter();
             for (pixel, &known) in original.chunks_exact(channels).zip(self.mask) {
                 for level in pixel {
@@ -182,10 +222,16 @@ struct Tally {
     agreement: Vec<f64>,
     kinds: Vec<f64>,
     decided: Vec<bool>,
+    /// In rounds: unknown numbers, and the same of each picture.
+    round_sizes: Vec<f64>,
+    in_rounds: Vec<f64>,
+    round_best: Vec<f64>,
+    round_diversity: Vec<f64>,
+    round_agreement: Vec<f64>,
 }
 
 impl Tally {
-    fn add(&mut self, cut: &Task, found: &Hypotheses, draws: usize) {
+    fn add(&mut self, cut: &Task, found: &Hypotheses, (draws, joint): (usize, f64)) {
         let (m, numbers) = (cut.target.len(), cut.target.values());
         let log_draws = (draws as f64).ln();
         let mixed = |terms: &[f64]| -> f64 {
@@ -198,22 +244,37 @@ impl Tally {
         self.mixture.push(-mixed(&found.log_mass));
         let log_cell = LEVEL_CELL.ln() * numbers.len() as f64;
         self.density.push(-mixed(&found.log_density) - log_cell);
-        let sums: Vec<f64> = found.log_mass.chunks_exact(m).map(|draw| draw.iter().sum()).collect();
-        self.joint.push(log_draws - log_sum_exp(&sums));
-        let error = |means: &[f64]| {
-            let squares = means.iter().zip(numbers).map(|(mean, x)| (mean - x).powi(2));
-            squares.sum::<f64>() / numbers.len() as f64
-        };
-        let errors = found.mean.chunks_exact(numbers.len()).map(error);
-        self.best.push(errors.fold(f64::INFINITY, f64::min));
-        let variance = |at: usize| {
-            let draws: Vec<f64> =
-                found.mean.iter().skip(at).step_by(numbers.len()).copied().collect();
-            let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-            draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (draws.len() - 1).max(1) as f64
-        };
-        let sum: f64 = (0..numbers.len()).map(variance).sum();
-        self.diversity.push(sum / numbers.len() as f64);
+        self.joint.push(-joint);
+        self.best.push(best_error(&found.mean, numbers));
+        self.diversity.push(diversity(&found.mean, numbers.len()));
+    }
+
+    fn add_rounds(
+        &mut self,
+        process: &dyn LatentProcess,
+        (cut, picture): (&Task, &Pictures<'_>),
+        (plan, judges): (RoundsTask, Option<&Judges<'_>>),
+        stream: Stream,
+    ) -> Result<()> {
+        let sets = (&cut.context, &cut.target);
+        let law = (LEVEL_CELL, picture.task.num_draws);
+        let nats = log_mass_in_rounds(process, sets, law, plan.rounds, stream.child(0))?;
+        let mut drawn = Vec::new();
+        for number in 0..plan.num_completions as u64 {
+            let stream = stream.child(1 + number);
+            drawn.extend(draw_in_rounds(process, sets, LEVEL_CELL, (plan.rounds, true), stream)?);
+        }
+        let numbers = cut.target.values();
+        self.round_sizes.push(numbers.len() as f64);
+        self.in_rounds.push(-nats);
+        self.round_best.push(best_error(&drawn, numbers));
+        self.round_diversity.push(diversity(&drawn, numbers.len()));
+        if let Some(judges) = judges {
+            let label = judges.labels[picture.index];
+            let verdicts = judges.whole.classify(&picture.completed(&drawn))?;
+            self.round_agreement.push(agreement(&verdicts, label));
+        }
+        Ok(())
     }
 
     fn add_verdicts(
@@ -223,9 +284,8 @@ impl Tally {
         found: &Hypotheses,
     ) -> Result<()> {
         let label = judges.labels[picture.index];
-        let verdicts = judges.whole.classify(&picture.completed(found))?;
-        let agreeing = verdicts.iter().filter(|(class, _)| *class == label).count();
-        self.agreement.push(agreeing as f64 / verdicts.len().max(1) as f64);
+        let verdicts = judges.whole.classify(&picture.completed(&found.mean))?;
+        self.agreement.push(agreement(&verdicts, label));
         let mut kinds: Vec<u32> = verdicts.iter().map(|(class, _)| *class).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -238,11 +298,7 @@ impl Tally {
     }
 
     fn score(&self, judges: Option<&Judges<'_>>) -> CompletionScore {
-        let bits = |nats: &[f64]| {
-            let found = ratio(nats, &self.sizes);
-            let bit = std::f64::consts::LN_2;
-            Estimate { mean: found.mean / bit, stderr: found.stderr / bit }
-        };
+        let bits = |nats: &[f64]| in_bits(ratio(nats, &self.sizes));
         let decided: Vec<f64> = self
             .agreement
             .iter()
@@ -261,8 +317,44 @@ impl Tally {
             decided_agreement: (has_part && !decided.is_empty()).then(|| plain(&decided)),
             decided: has_part.then(|| decided.len() as f64 / self.decided.len() as f64),
             num_kinds: judges.map(|_| plain(&self.kinds)),
+            rounds: (!self.in_rounds.is_empty()).then(|| RoundsScore {
+                bits: in_bits(ratio(&self.in_rounds, &self.round_sizes)),
+                best_error: plain(&self.round_best),
+                diversity: plain(&self.round_diversity),
+                agreement: judges.map(|_| plain(&self.round_agreement)),
+            }),
         }
     }
+}
+
+fn in_bits(nats: Estimate) -> Estimate {
+    let bit = std::f64::consts::LN_2;
+    Estimate { mean: nats.mean / bit, stderr: nats.stderr / bit }
+}
+
+/// Squared error of the best of completions `[draws, numbers]`.
+fn best_error(completions: &[f64], numbers: &[f64]) -> f64 {
+    let error = |means: &[f64]| {
+        let squares = means.iter().zip(numbers).map(|(mean, x)| (mean - x).powi(2));
+        squares.sum::<f64>() / numbers.len() as f64
+    };
+    completions.chunks_exact(numbers.len()).map(error).fold(f64::INFINITY, f64::min)
+}
+
+/// Variance over completions `[draws, count]`, mean over numbers.
+fn diversity(completions: &[f64], count: usize) -> f64 {
+    let variance = |at: usize| {
+        let draws: Vec<f64> = completions.iter().skip(at).step_by(count).copied().collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (draws.len() - 1).max(1) as f64
+    };
+    (0..count).map(variance).sum::<f64>() / count as f64
+}
+
+/// The share of verdicts that name the class.
+fn agreement(verdicts: &[(u32, f32)], label: u32) -> f64 {
+    let agreeing = verdicts.iter().filter(|(class, _)| *class == label).count();
+    agreeing as f64 / verdicts.len().max(1) as f64
 }
 
 /// Σ a / Σ b, with its standard error over pictures by the delta method.

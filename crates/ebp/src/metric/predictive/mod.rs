@@ -122,6 +122,28 @@ pub fn best_prediction(evaluation: &Evaluation) -> Result<Score> {
     })
 }
 
+/// The score of the best prediction with one Gaussian at every location, that with the moments of the best
+/// prediction, by the same quadrature: no process with Gaussian values and no latent does better.
+///
+/// # Errors
+///
+/// As [`best_prediction`].
+pub fn best_gaussian(evaluation: &Evaluation) -> Result<Score> {
+    evaluation.score(|law, context, _| {
+        let (nodes, weights) = evaluation.quadrature(law)?;
+        let bayes = evaluation.family.bayes(context)?;
+        let (mut nll, mut floor) = (0.0, 0.0);
+        for ((t, x), weight) in elements(&nodes).zip(&weights) {
+            let (mean, variance) = bayes.moments(t);
+            // −log N = ½ (x − m)²/v + ½ log 2πv
+            let distance = (x - mean).powi(2) / variance;
+            nll += weight * 0.5 * (distance + (std::f64::consts::TAU * variance).ln());
+            floor -= weight * law.log_density(t, x);
+        }
+        Ok((nll, floor, 0.0))
+    })
+}
+
 impl Evaluation {
     /// Averages (nll, floor, largest model error) over sets; the measure is given a law, a context
     /// and the fresh elements.
@@ -166,8 +188,17 @@ impl Evaluation {
         Ok((drawn.law, context, fresh))
     }
 
+    /// What a model is told of set `number`.
+    ///
+    /// # Errors
+    ///
+    /// As [`CurveFamily::draw`].
+    pub fn context(&self, number: usize) -> Result<IndexedSet> {
+        Ok(self.set(number)?.1)
+    }
+
     /// Midpoints over t.
-    fn locations(&self) -> impl Iterator<Item = f64> + use<> {
+    pub fn locations(&self) -> impl Iterator<Item = f64> + use<> {
         let (low, high) = self.family.location_range();
         let count = self.num_locations;
         (0..count).map(move |i| low + (high - low) * (i as f64 + 0.5) / count as f64)

@@ -1,4 +1,4 @@
-//! Clouds to learn from and clouds that are held out, in units of their own spread.
+//! Clouds to learn from and to choose by, in units of their own spread, and what reports see.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::path::Path;
 use super::settings::{CloudDataSettings, CloudSettings};
 use crate::data::normalise::Affine;
 use crate::data::shapes::{ShapeClass, shape_clouds};
-use crate::data::{CloudSource, CloudStatistics, Clouds};
-use crate::rng::Stream;
+use crate::data::{CloudSource, CloudStatistics, Clouds, Parts, PartsRule, ReportSets};
+use crate::recipe::Turns;
 use crate::{Error, Result};
 
 /// Room around the data, in standard deviations, where points may lie too.
@@ -19,8 +19,8 @@ const MARGIN: f32 = 0.4;
 pub struct CloudData {
     /// What is learned from.
     pub(crate) train: CloudSource,
-    /// What is not.
-    pub(crate) held_out: CloudSource,
+    /// What is not, and what everything is chosen by.
+    pub(crate) choose: CloudSource,
     /// How numbers of the data become numbers of the model.
     pub(crate) scale: CloudScale,
 }
@@ -42,28 +42,71 @@ impl CloudData {
     /// [`Error::Refused`] if there are no such clouds or too few; otherwise what the file is wrong
     /// about.
     pub fn load(settings: &CloudSettings) -> Result<Self> {
-        let data = &settings.data;
-        let stream = Stream::new(data.split_seed, "split");
-        let (train, held_out) = source(data)?.hold_out(data.held_out, stream)?;
-        held_out.check_finite()?;
-        let scale = CloudScale::of(&train)?;
+        let Parts { train, choose, report: _ } = parts(&settings.data)?;
+        choose.check_finite()?;
+        let turns = settings.model.augmentation.turns != Turns::None;
+        let scale = CloudScale::of(&train, turns)?;
         Ok(Self {
             train: train.standardised(scale.affine.clone())?,
-            held_out: held_out.standardised(scale.affine.clone())?,
+            choose: choose.standardised(scale.affine.clone())?,
             scale,
         })
     }
 
-    /// The first `count` held-out sets.
-    pub(crate) fn held_out_sets(&self, count: usize) -> Vec<Cow<'_, [f32]>> {
-        self.held_out.first_sets(count)
+    /// The first `count` sets to choose by.
+    pub(crate) fn choice_sets(&self, count: usize) -> Vec<Cow<'_, [f32]>> {
+        self.choose.first_sets(count)
+    }
+}
+
+/// Other clouds than a model's, fallen apart by the same rule and standardised as its own are.
+pub(super) fn other_parts(
+    path: &Path,
+    settings: &CloudDataSettings,
+    scale: &CloudScale,
+) -> Result<Parts> {
+    let Parts { train, choose, report } = CloudSource::open(path)?.parts(&rule(settings))?;
+    let affine = || scale.affine.clone();
+    let report = report.map(|report| report.standardised(affine())).transpose()?;
+    Ok(Parts {
+        train: train.standardised(affine())?,
+        choose: choose.standardised(affine())?,
+        report,
+    })
+}
+
+/// The sets that neither training nor a choice has seen, standardised by what a model has learned from.
+pub(super) fn report_sets(settings: &CloudDataSettings, scale: &CloudScale) -> Result<ReportSets> {
+    let Some(report) = parts(settings)?.report else {
+        return Err(Error::refused("the model was trained without setting sets aside for reports")
+            .with_help(
+                "train with `--set data.report=100`, from data with a test split, or by `ebp \
+                 reproduce`, which sets some aside; `--on choose` measures on the sets that settings \
+                 are chosen by, and says so",
+            ));
+    };
+    report.standardised(scale.affine.clone())
+}
+
+fn parts(settings: &CloudDataSettings) -> Result<Parts> {
+    source(settings)?.parts(&rule(settings))
+}
+
+fn rule(settings: &CloudDataSettings) -> PartsRule {
+    PartsRule {
+        choose: settings.held_out,
+        report: settings.report,
+        report_part: settings.report_part,
+        report_on: settings.report_on,
+        seed: settings.split_seed,
     }
 }
 
 impl CloudScale {
-    /// Of clouds to learn from.
-    pub(crate) fn of(clouds: &CloudSource) -> Result<Self> {
+    /// Of clouds to learn from; where they are turned, two coordinates can become one.
+    pub(crate) fn of(clouds: &CloudSource, turns: bool) -> Result<Self> {
         let CloudStatistics { affine, largest } = clouds.statistics()?;
+        let largest = if turns { std::f32::consts::SQRT_2 * largest } else { largest };
         Ok(Self { affine, half_width: largest + MARGIN })
     }
 

@@ -9,6 +9,7 @@ mod prior;
 mod score;
 mod settings;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -19,8 +20,8 @@ pub use self::score::ScoreOptions;
 pub use self::settings::{CloudDataSettings, CloudEvaluation, CloudSettings, PriorKind};
 use super::{Device, Lesson};
 use crate::checkpoint::{Checkpoint, Holds};
-use crate::data::CloudSource;
 use crate::data::normalise::Affine;
+use crate::data::{CloudSource, Parts, ReportSets};
 use crate::latent::Prior;
 use crate::process::LogDensity;
 use crate::process::{DenoiseSettings, DrawReport, DrawSettings, EnergyBasedProcess, LatentCodes};
@@ -62,9 +63,13 @@ fn build(
     EnergyBasedProcess::new(settings.model.clone(), space, settings.seed, device.tape())
 }
 
-/// Codes of standardised clouds, which are read a few at a time.
-fn encode(process: &EnergyBasedProcess, sets: &CloudSource) -> Result<LatentCodes> {
-    process.encode_each(sets.num_sets(), |set, part| part.push(&[], &sets.set(set)))
+/// Codes of `count` standardised clouds, which are read a few at a time.
+fn encode<'a>(
+    process: &EnergyBasedProcess,
+    count: usize,
+    set: impl Fn(usize) -> Cow<'a, [f32]>,
+) -> Result<LatentCodes> {
+    process.encode_each(count, |index, part| part.push(&[], &set(index)))
 }
 
 /// The untrained process with its clouds.
@@ -85,7 +90,7 @@ pub(super) fn learn(
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
     let mut model = cloud_training(settings, &data.train, &data.scale, &lesson.device)?;
-    let held_out = data.held_out_sets(settings.evaluation.num_sets);
+    let held_out = data.choice_sets(settings.evaluation.num_sets);
     let held_out = model.process().point_sets(&held_out)?;
     let look = move |model: &mut CloudTraining, step: &Step| {
         let process = model.process_mut();
@@ -234,16 +239,37 @@ impl CloudModel {
     }
 
     pub(crate) fn encode_standardised(&self, sets: &CloudSource) -> Result<LatentCodes> {
-        encode(&self.process, sets)
+        encode(&self.process, sets.num_sets(), |set| sets.set(set))
+    }
+
+    /// Codes of `count` standardised sets, read one by one, by this encoder and by one of the same
+    /// shape that has learned nothing.
+    pub(crate) fn encode_both<'a>(
+        &self,
+        count: usize,
+        set: impl Fn(usize) -> Cow<'a, [f32]>,
+    ) -> Result<[LatentCodes; 2]> {
+        let untrained = build(&self.settings, &self.scale, &self.device)?;
+        Ok([encode(&self.process, count, &set)?, encode(&untrained, count, &set)?])
+    }
+
+    /// The sets that neither training nor any choice has seen. Nothing but a trained model has them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if none were set aside; otherwise what stands in the way of the data.
+    pub(crate) fn report_sets(&self) -> Result<ReportSets> {
+        data::report_sets(&self.settings.data, &self.scale)
+    }
+
+    /// Other clouds, `report` of which are reported on where they have no splits, standardised.
+    pub(crate) fn parts_of(&self, path: &Path, report: usize) -> Result<Parts> {
+        let settings = CloudDataSettings { report, ..self.settings.data.clone() };
+        data::other_parts(path, &settings, &self.scale)
     }
 
     pub(crate) fn encode_sets<S: AsRef<[f32]>>(&self, sets: &[S]) -> Result<LatentCodes> {
         self.process.encode(&self.process.point_sets(sets)?)
-    }
-
-    /// Codes by an encoder of the same shape that has learned nothing.
-    pub(crate) fn encode_untrained(&self, sets: &CloudSource) -> Result<LatentCodes> {
-        encode(&build(&self.settings, &self.scale, &self.device)?, sets)
     }
 
     pub(crate) fn denoise_standardised(

@@ -31,6 +31,13 @@ impl CloudModel {
         Ok(Arc::clone(self.priors[place].get_or_init(|| prior)))
     }
 
+    /// h of every direction of the kernels around the codes: 0 draws the codes themselves, 1 their
+    /// Gaussian.
+    pub(crate) fn kernel_bandwidths(&self) -> Result<Vec<f64>> {
+        let kernels = KernelPrior::restore(&self.prior(PriorKind::Kernel)?.state()?)?;
+        Ok(kernels.bandwidths().iter().map(|&h| f64::from(h)).collect())
+    }
+
     fn fit_prior(&self, kind: PriorKind) -> Result<Arc<dyn Prior>> {
         let k = self.latent_dim();
         if kind == PriorKind::Standard {

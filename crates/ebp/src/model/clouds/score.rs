@@ -4,7 +4,7 @@
 
 use super::{CloudModel, PriorKind};
 use crate::data::CloudSource;
-use crate::process::{ScoreSettings, SetScore};
+use crate::process::{BoundedPartition, ScoreSettings, SetScore};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -50,8 +50,7 @@ impl CloudModel {
         })?;
         let clouds = self.standardise(clouds)?;
         let codes = self.encode_standardised(&clouds)?;
-        // Densities of data are those of standardised points over scaleᵈ.
-        let shift = self.dim() as f64 * f64::from(self.scale.affine.scale).ln();
+        let shift = self.log_scale();
         for number in 0..clouds.num_sets() {
             let stream = stream.child(1 + number as u64);
             let (set, code) = (clouds.set(number), codes.of_set(number));
@@ -69,5 +68,30 @@ impl CloudModel {
             take(number, score);
         }
         Ok(())
+    }
+
+    /// d log scale: densities of data are those of standardised points over scaleᵈ.
+    fn log_scale(&self) -> f64 {
+        self.dim() as f64 * f64::from(self.scale.affine.scale).ln()
+    }
+
+    /// log Z at the codes of standardised sets, from both sides, the mean over the sets in the units of the
+    /// data; `None` without a learned sampler whose density is known anywhere.
+    pub(crate) fn bounded_partition<S: AsRef<[f32]>>(
+        &self,
+        sets: &[S],
+        stream: Stream,
+    ) -> Result<Option<BoundedPartition>> {
+        let codes = self.encode_sets(sets)?;
+        let mut found = Vec::with_capacity(sets.len());
+        for (number, set) in sets.iter().enumerate() {
+            let (mean, _) = codes.of_set(number);
+            let stream = stream.child(number as u64);
+            match self.process.bounded_partition_of_set(set.as_ref(), mean, stream)? {
+                Some(of_set) => found.push(of_set.shifted(self.log_scale())),
+                None => return Ok(None),
+            }
+        }
+        Ok(BoundedPartition::mean(&found))
     }
 }

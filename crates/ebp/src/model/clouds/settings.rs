@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::ReportSplit;
 use crate::recipe::EnergyBasedConfig;
 use crate::train::TrainerConfig;
 
@@ -34,9 +35,17 @@ pub struct CloudDataSettings {
     pub num_shapes: usize,
     /// Points of each.
     pub num_points: usize,
-    /// Sets that are not learned from, where the source has no splits of its own.
+    /// Sets that are not learned from and that settings are chosen by, where the source does not say
+    /// which.
     pub held_out: usize,
-    /// Seed of the split.
+    /// Sets that neither training nor any choice sees, for reports, where the source does not say
+    /// which; 0 for none.
+    pub report: usize,
+    /// Which of the disjoint groups of so many sets, from 1.
+    pub report_part: usize,
+    /// The split of the source that is reported on, where it has some of its own.
+    pub report_on: ReportSplit,
+    /// Seed of the drawn parts.
     pub split_seed: u64,
 }
 
@@ -46,7 +55,8 @@ pub struct CloudDataSettings {
 pub struct CloudEvaluation {
     /// What is held out is looked at after so many steps.
     pub every: u64,
-    /// At most so many held-out sets on the way and at the end, and as many samples.
+    /// At most so many held-out sets on the way and at the end, and as many samples; reports take
+    /// all of theirs.
     pub num_sets: usize,
     /// Points of each set that distances are measured with.
     pub num_points: usize,
@@ -103,6 +113,9 @@ impl Default for CloudDataSettings {
             num_shapes: 900,
             num_points: 2048,
             held_out: 100,
+            report: 0,
+            report_part: 1,
+            report_on: ReportSplit::Test,
             split_seed: 1,
         }
     }

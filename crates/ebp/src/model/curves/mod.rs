@@ -20,9 +20,10 @@ use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::data::Standardiser;
 use crate::data::table::ColumnChoice;
-use crate::process::EnergyBasedProcess;
+use crate::process::{BoundedPartition, EnergyBasedProcess};
 use crate::process::{Learner, PredictionRule, Predictive, Process, StandardisedPredictive, Task};
 use crate::recipe::Space;
+use crate::rng::Stream;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, Regression, Step};
 use crate::{Error, IndexedSet, Result};
@@ -132,6 +133,11 @@ impl CurveModel {
         self.process.learner()
     }
 
+    /// What a fit to all sets at once found, by name; see [`Learner::fitted`].
+    pub fn fitted(&self) -> Vec<(&'static str, f64)> {
+        self.process.learner().fitted()
+    }
+
     /// d_t, the numbers of a location.
     pub fn location_dim(&self) -> usize {
         self.scales.standardiser.location_dim()
@@ -195,6 +201,28 @@ impl CurveModel {
             Trained::EnergyBased(process) => Some(process),
             Trained::Rival(_) => None,
         }
+    }
+
+    /// The mean over locations `[m, d_t]` of log Z(t; θ) at the mean θ given a context, in the units of the
+    /// data and from both sides; see [`EnergyBasedProcess::bounded_partition`]. `None` of rivals too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::condition`].
+    pub fn bounded_partition(
+        &self,
+        context: &IndexedSet,
+        locations: &[f64],
+        count: usize,
+        stream: Stream,
+    ) -> Result<Option<BoundedPartition>> {
+        let Some(process) = self.energy_based() else { return Ok(None) };
+        let standardiser = &self.scales.standardiser;
+        let (context, locations) =
+            (standardiser.apply(context)?, standardiser.apply_locations(locations)?);
+        let found = process.bounded_partition(&context, &locations, count, stream)?;
+        // Densities of data are those of standardised values over Π s: Z is as much larger.
+        Ok(found.map(|found| found.shifted(-standardiser.log_density_correction())))
     }
 
     /// How numbers of the data become numbers of the model.

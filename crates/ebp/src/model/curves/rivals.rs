@@ -6,7 +6,7 @@ use super::settings::{CurveProcess, CurveSettings};
 use crate::kernel::Rbf;
 use crate::model::Device;
 use crate::nn::{Record, Step};
-use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
+use crate::process::neural::{Likelihood, NeuralProcess, NeuralProcessConfig};
 use crate::process::{
     ExactProcessConfig, FitConfig, FitReport, GaussianProcess, Learner, Predictive, Process,
     StudentTProcess, Task, VariationalImplicitProcess, VariationalImplicitProcessConfig,
@@ -73,6 +73,11 @@ pub(super) fn build(
     device: &Device,
 ) -> Result<Option<Box<dyn Learner>>> {
     let neural = |kind: NeuralProcessConfig| -> Result<Option<Box<dyn Learner>>> {
+        if settings.neural.likelihood != Likelihood::Gaussian {
+            let expected = "`gaussian`: curves have no levels";
+            let found = settings.neural.likelihood.name();
+            return Err(Error::invalid("neural.likelihood", expected, found));
+        }
         let config = settings.neural.config(kind, location_dim, value_dim);
         Ok(Some(Box::new(NeuralProcess::new(config, settings.seed, device.tape())?)))
     };
@@ -99,12 +104,13 @@ pub(super) fn build(
             Some(Box::new(VariationalImplicitProcess::new(config, settings.seed, device.tape())?))
         }
         CurveProcess::Gp => {
-            Some(Box::new(Fitted { process: GaussianProcess::new(kernel()?, &config)?, fit }))
+            let process = GaussianProcess::new(kernel()?, &config)?;
+            Some(Box::new(Fitted { process, fit, evaluations: 0.0 }))
         }
         CurveProcess::Tp => {
             let degrees = exact.degrees_of_freedom;
             let process = StudentTProcess::new(kernel()?, &config, degrees)?;
-            Some(Box::new(Fitted { process, fit }))
+            Some(Box::new(Fitted { process, fit, evaluations: 0.0 }))
         }
     })
 }
@@ -117,6 +123,7 @@ trait Fit: Process + Sized {
         fit: &FitConfig,
         stream: Stream,
     ) -> Result<(Self, FitReport)>;
+    fn hyperparameters(&self) -> Vec<(&'static str, f64)>;
     fn numbers(&self) -> Vec<f64>;
     fn with_numbers(&self, numbers: &[f64]) -> Result<Self>;
 }
@@ -131,6 +138,10 @@ macro_rules! fit_by_likelihood {
                 stream: Stream,
             ) -> Result<(Self, FitReport)> {
                 self.fit(sets, fit, stream)
+            }
+
+            fn hyperparameters(&self) -> Vec<(&'static str, f64)> {
+                self.hyperparameters()
             }
 
             fn numbers(&self) -> Vec<f64> {
@@ -153,10 +164,13 @@ fit_by_likelihood!(StudentTProcess);
 struct Fitted<P> {
     process: P,
     fit: FitConfig,
+    /// How often the fit went through its sets.
+    evaluations: f64,
 }
 
-/// The one tensor of its state.
+/// The tensors of its state.
 const FITTED: &str = "fitted";
+const EVALUATIONS: &str = "evaluations";
 
 impl<P: Fit> Process for Fitted<P> {
     fn name(&self) -> &'static str {
@@ -174,24 +188,36 @@ impl<P: Fit> Learner for Fitted<P> {
         let count: usize = sets.iter().map(|set| set.values().len()).sum();
         let (process, report) = self.process.fit_to(&sets, &self.fit, step.stream)?;
         self.process = process;
-        Ok(vec![
-            ("nats", -report.log_marginal / count as f64),
-            ("evaluations", report.num_evaluations as f64),
-        ])
+        self.evaluations = report.num_evaluations as f64;
+        Ok(vec![("nats", -report.log_marginal / count as f64), (EVALUATIONS, self.evaluations)])
+    }
+
+    fn fitted(&self) -> Vec<(&'static str, f64)> {
+        let mut fitted = self.process.hyperparameters();
+        fitted.push((EVALUATIONS, self.evaluations));
+        fitted
     }
 
     fn state(&self) -> Result<Tensors> {
-        let numbers = self.process.numbers();
-        let tensor = Tensor::from_values(vec![numbers.len()], TensorValues::F64(numbers))?;
-        Ok(Tensors::from([(FITTED.to_owned(), tensor)]))
+        let numbers = |numbers: Vec<f64>| {
+            Tensor::from_values(vec![numbers.len()], TensorValues::F64(numbers))
+        };
+        Ok(Tensors::from([
+            (FITTED.to_owned(), numbers(self.process.numbers())?),
+            (EVALUATIONS.to_owned(), numbers(vec![self.evaluations])?),
+        ]))
     }
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let found = state.get(FITTED).filter(|_| state.len() == 1).map(Tensor::values);
-        let Some(TensorValues::F64(numbers)) = found else {
-            return Err(Error::invalid("state", format!("`{FITTED}` alone"), "something else"));
+        let numbers = |name: &str| match state.get(name).map(Tensor::values) {
+            Some(TensorValues::F64(numbers)) if state.len() == 2 => Ok(numbers),
+            _ => {
+                let expected = format!("`{FITTED}` and `{EVALUATIONS}`, numbers of a fit");
+                Err(Error::invalid("state", expected, "something else"))
+            }
         };
-        self.process = self.process.with_numbers(numbers)?;
+        self.process = self.process.with_numbers(numbers(FITTED)?)?;
+        self.evaluations = numbers(EVALUATIONS)?.iter().sum();
         Ok(())
     }
 }

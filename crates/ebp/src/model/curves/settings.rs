@@ -33,6 +33,13 @@ pub struct CurveSettings {
     pub train: TrainerConfig,
 }
 
+impl CurveSettings {
+    /// Elements of a step of training on built-in curves, context and target together.
+    pub fn elements_per_step(&self) -> u64 {
+        self.tasks.num_sets as u64 * self.tasks.set_size as u64
+    }
+}
+
 /// A process of curves by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

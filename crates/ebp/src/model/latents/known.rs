@@ -3,12 +3,13 @@
 //! ```text
 //! ring       rows of 12 columns on a circle: sin(a + d/2) + 0.3 cos(2a − d/2) + 0.1 ξ, a uniform
 //! bent       sets of the plane: z_d ~ T(5, 0, (1 − ρ_d) I + ρ_d 11ᵀ), x = (z₁, z₂ + ½ (z₁² − 1))
+//! arcs       sets of the plane: φ uniform, t_i uniform on ±1, x = (cos, sin)(φ + 0.8 t) + 0.1 ξ, t unseen
 //! families   sets of numbers: exponential, Gaussian, uniform or Laplace with a mean from U(−1, 1) and a
 //!            variance from U(½, 2), as Edwards and Storkey draw them
 //! ```
 //!
 //! The joint density of `bent` is closed, since bending keeps volumes; that of `families` is an integral
-//! over mean and variance, by the midpoint rule.
+//! over mean and variance, that of `arcs` over φ and every t, by the midpoint rule.
 
 use crate::linalg::log_sum_exp;
 use crate::process::bruno::{ExchangeableLaw, draw_exchangeable};
@@ -26,6 +27,7 @@ const CELLS: [usize; 2] = [400, 150];
 pub(super) enum KnownSets {
     Bent,
     Families,
+    Arcs,
 }
 
 fn bent_laws() -> [ExchangeableLaw; 2] {
@@ -42,13 +44,14 @@ impl KnownSets {
         match name {
             "bent" => Some(Self::Bent),
             "families" => Some(Self::Families),
+            "arcs" => Some(Self::Arcs),
             _ => None,
         }
     }
 
     pub(super) fn dim(self) -> usize {
         match self {
-            Self::Bent => 2,
+            Self::Bent | Self::Arcs => 2,
             Self::Families => 1,
         }
     }
@@ -64,6 +67,7 @@ impl KnownSets {
                 set
             }
             Self::Families => draw_family(size, stream),
+            Self::Arcs => draw_arc(size, stream),
         }
     }
 
@@ -77,8 +81,56 @@ impl KnownSets {
                 first.log_density(points.map(|[x, _]| x)) + second.log_density(straight)
             }
             Self::Families => log_families(set),
+            Self::Arcs => log_arcs(set),
         }
     }
+}
+
+/// Half of an arc's angle, the noise beside it, and cells of the integrals over φ and t.
+const HALF_ANGLE: f64 = 0.8;
+const ARC_NOISE: f64 = 0.1;
+const ARC_CELLS: [usize; 2] = [180, 48];
+
+/// Points beside an arc of the unit circle.
+#[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
+fn draw_arc(size: usize, stream: Stream) -> Vec<f32> {
+    let (mut turn, mut places, mut noise) = ([0.0_f32], vec![0.0_f32; size], vec![0.0; 2 * size]);
+    stream.child(0).fill_uniform(0, 0, &mut turn);
+    stream.child(1).fill_uniform(0, 0, &mut places);
+    stream.child(2).fill_normal(0, 0, &mut noise);
+    let middle = std::f64::consts::TAU * f64::from(turn[0]);
+    let point = |(place, noise): (&f32, &[f32])| {
+        let angle = middle + HALF_ANGLE * (2.0 * f64::from(*place) - 1.0);
+        let near = |x: f64, xi: f32| (x + ARC_NOISE * f64::from(xi)) as f32;
+        [near(angle.cos(), noise[0]), near(angle.sin(), noise[1])]
+    };
+    places.iter().zip(noise.chunks_exact(2)).flat_map(point).collect()
+}
+
+/// log (1/2π) ∫ ∏ᵢ ½ ∫ N(xᵢ; (cos, sin)(φ + 0.8 t), 0.1² I) dt dφ.
+fn log_arcs(set: &[f32]) -> f64 {
+    let [turns, places] = ARC_CELLS;
+    let log_height = -(std::f64::consts::TAU * ARC_NOISE * ARC_NOISE).ln();
+    let middle = |turn: usize| {
+        let middle = std::f64::consts::TAU * turn as f64 / turns as f64;
+        let nodes: Vec<[f64; 2]> = (0..places)
+            .map(|place| {
+                let t = 2.0 * (place as f64 + 0.5) / places as f64 - 1.0;
+                let (sine, cosine) = (middle + HALF_ANGLE * t).sin_cos();
+                [cosine, sine]
+            })
+            .collect();
+        let element = |point: &[f32]| {
+            let [x, y] = [f64::from(point[0]), f64::from(point[1])];
+            let square = |node: &[f64; 2]| (x - node[0]).powi(2) + (y - node[1]).powi(2);
+            let logs: Vec<f64> =
+                nodes.iter().map(|node| -0.5 * square(node) / ARC_NOISE.powi(2)).collect();
+            log_sum_exp(&logs) - (places as f64).ln() + log_height
+        };
+        set.chunks_exact(2).map(element).sum::<f64>()
+    };
+    let terms: Vec<f64> = (0..turns).map(middle).collect();
+    log_sum_exp(&terms) - (turns as f64).ln()
 }
 
 /// Elements of one family.
@@ -184,6 +236,30 @@ pub(super) fn recovered(latents: &[f64], dim: usize, angles: &[f64]) -> crate::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One point of `arcs` has a ring as its law: its density integrates to 1, and at radius r it is the
+    /// Bessel form (1/2πσ²) exp(−(r² + 1)/2σ²) I₀(r/σ²), by its asymptotic series.
+    #[test]
+    fn one_point_of_an_arc_lies_on_a_ring() {
+        let mut mass = 0.0;
+        for i in 0..70 {
+            for j in 0..70 {
+                let [x, y] = [i, j].map(|k| -1.75 + 0.05 * (k as f32 + 0.5));
+                mass += 0.05 * 0.05 * log_arcs(&[x, y]).exp();
+            }
+        }
+        assert!((mass - 1.0).abs() < 1e-3, "{mass}");
+        for radius in [0.8_f32, 1.0, 1.2] {
+            let r = f64::from(radius);
+            let z = r / 0.01;
+            let series = 1.0 + 1.0 / (8.0 * z) + 9.0 / (128.0 * z * z);
+            let bessel = z - 0.5 * (std::f64::consts::TAU * z).ln() + series.ln();
+            let expected = -(std::f64::consts::TAU * 0.01).ln() - (r * r + 1.0) / 0.02 + bessel;
+            let found = log_arcs(&[radius * 0.6, radius * 0.8]);
+            // The coordinates round to 1e-7 of a slope of up to 20.
+            assert!((found - expected).abs() < 1e-4, "{r}: {found} {expected}");
+        }
+    }
 
     /// The marginal of one number of `families` integrates to 1, and its moments are those of the mixture:
     /// mean 0, variance E s² + Var m = 1.25 + 1/3.

@@ -5,6 +5,7 @@
 //! is behind a model is said by `process`.
 
 mod known;
+mod map;
 mod sets;
 mod settings;
 mod table;
@@ -12,16 +13,17 @@ mod training;
 
 use std::sync::Arc;
 
+use self::map::{Map, MapTraining};
 pub use self::sets::LatentSets;
 use self::sets::SetScale;
 pub use self::settings::{
     GplvmSettings, LatentDataSettings, LatentEvaluation, LatentProcessName, LatentSettings,
-    TableScale,
+    MapKernel, TableScale,
 };
 use self::table::ColumnScale;
 pub use self::table::RowData;
 pub(crate) use self::training::SetProcess;
-use self::training::{Map, MapTraining, SetsTraining};
+use self::training::SetsTraining;
 use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::data::CloudSource;
@@ -82,12 +84,11 @@ pub(super) fn learn(
     let every = settings.evaluation.every;
     match data {
         LatentData::Rows(rows) => {
-            let map = Map::new(settings, rows.train.clone(), rows.dim())?;
-            let evaluations = settings.gplvm.evaluations_per_step;
-            let mut model = MapTraining { map, evaluations };
+            let mut model = MapTraining::new(settings, &rows.train, rows.dim())?;
             let look = |training: &mut MapTraining, _: &Step| {
-                let error =
-                    one_nn_error(training.map.latents(), training.map.latent_dim(), &rows.labels);
+                let map = training.best();
+                let places = map.in_length_scales(map.latents());
+                let error = one_nn_error(&places, map.latent_dim(), &rows.labels);
                 Ok(error.map(|error| ("one_nn_error".to_owned(), error)).into_iter().collect())
             };
             lesson.run(&mut model, Evaluation::new(every, look)?, rows.scale.numbers())
@@ -97,9 +98,9 @@ pub(super) fn learn(
             let (num_sets, set_size) = (settings.data.num_sets, settings.data.set_size);
             let mut model = SetsTraining { process, sets: Arc::clone(sets), num_sets, set_size };
             let look = |training: &mut SetsTraining, _: &Step| {
-                training.process.use_average(true);
+                training.process.parametric_mut().use_average(true);
                 let found = held_out_nats(&training.process, sets, set_size);
-                training.process.use_average(false);
+                training.process.parametric_mut().use_average(false);
                 Ok(vec![("held_out_nats".to_owned(), found?)])
             };
             lesson.run(&mut model, Evaluation::new(every, look)?, sets.scale.numbers())
@@ -155,8 +156,8 @@ impl LatentModel {
             let scale = SetScale::from_numbers(numbers)?;
             let dim = scale.affine.centre.len();
             let mut process = SetProcess::new(settings, dim, device.tape())?;
-            process.restore(&state)?;
-            process.use_average(true);
+            process.parametric_mut().restore(&state)?;
+            process.parametric_mut().use_average(true);
             Inner::Sets(Box::new(process), scale)
         };
         Ok(Self { settings: settings.clone(), inner })
@@ -218,14 +219,26 @@ impl LatentModel {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] unless this is a Neural Statistician, [`Error::InvalidValue`] if the clouds do not
+    /// [`Error::Refused`] if the process has no latent of a set, [`Error::InvalidValue`] if the clouds do not
     /// fit.
     pub fn encode(&self, clouds: &CloudSource) -> Result<LatentCodes> {
+        type Encode<'a> = Box<dyn Fn(&[f32], &SetOffsets) -> Result<[Vec<f32>; 2]> + 'a>;
         let (process, scale) = self.sets()?;
-        let SetProcess::Statistician(process) = process else {
-            let message =
-                "BRUNO has no code of a set: its sets are described by all their elements";
-            return Err(Error::refused(message).with_help("`ebp train statistician` embeds sets"));
+        let (latent_dim, encode): (usize, Encode<'_>) = match process {
+            SetProcess::Statistician(process) => {
+                let encode = |set: &[f32], offsets: &SetOffsets| process.encode(set, offsets);
+                (process.config().context_dim, Box::new(encode))
+            }
+            SetProcess::HiddenLocations(process) => {
+                let encode = |set: &[f32], offsets: &SetOffsets| process.encode(set, offsets);
+                (process.config().latent_dim, Box::new(encode))
+            }
+            SetProcess::Bruno(_) => {
+                let message =
+                    "BRUNO has no code of a set: its sets are described by all their elements";
+                let help = "`ebp train statistician` embeds sets";
+                return Err(Error::refused(message).with_help(help));
+            }
         };
         if clouds.dim() != process.dim() {
             let expected = format!("of {} numbers an element", process.dim());
@@ -237,11 +250,10 @@ impl LatentModel {
             let members = start..(start + ENCODED_AT_ONCE).min(clouds.num_sets());
             let offsets = SetOffsets::from_sizes(members.clone().map(|set| clouds.size(set)))?;
             let elements: Vec<f32> = members.flat_map(|set| clouds.set(set).into_owned()).collect();
-            let [means, log_std_devs] = process.encode(&elements, &offsets)?;
+            let [means, log_std_devs] = encode(&elements, &offsets)?;
             mean.extend(means);
             log_std_dev.extend(log_std_devs);
         }
-        let latent_dim = process.config().context_dim;
         Ok(LatentCodes { latent_dim, pooled: mean.clone(), log_std_dev, mean })
     }
 

@@ -98,7 +98,7 @@ impl LatentSets {
             (clouds(train, size)?, clouds(held_out, size)?)
         } else {
             return Err(Error::refused(format!("there are no sets `{source}`")).with_help(
-                "`bent` and `families` are drawn by the program; or give a file, folder or cache of \
+                "`bent`, `families` and `arcs` are drawn by the program; or give a file, folder or cache of \
                  clouds, or MNIST's folder, with `--data PATH`",
             ));
         };

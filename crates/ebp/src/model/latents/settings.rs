@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::process::bruno::BrunoConfig;
+use crate::process::hidden_locations::HiddenLocationConfig;
 use crate::process::statistician::StatisticianConfig;
 use crate::train::TrainerConfig;
 
@@ -24,6 +25,8 @@ pub struct LatentSettings {
     pub bruno: BrunoConfig,
     /// Of `process = "statistician"`.
     pub statistician: StatisticianConfig,
+    /// Of `process = "hidden-locations"`.
+    pub hidden_locations: HiddenLocationConfig,
     /// The loop.
     pub train: TrainerConfig,
 }
@@ -39,6 +42,8 @@ pub enum LatentProcessName {
     Bruno,
     /// Sets of vectors, by a context of the set and latents of its elements.
     Statistician,
+    /// Sets of vectors, by an energy at locations that nobody saw.
+    HiddenLocations,
 }
 
 impl LatentProcessName {
@@ -48,6 +53,7 @@ impl LatentProcessName {
             Self::Gplvm => "gplvm",
             Self::Bruno => "bruno",
             Self::Statistician => "statistician",
+            Self::HiddenLocations => "hidden-locations",
         }
     }
 }
@@ -60,7 +66,7 @@ pub struct LatentEvaluation {
     pub every: u64,
     /// Held-out sets, or rows, at the end.
     pub num_sets: usize,
-    /// Statistician: draws of the context of each set.
+    /// Draws of the latent of each set: the statistician's context, θ of hidden locations.
     pub num_draws: usize,
     /// Statistician: draws of the latent of each element, for each of these.
     pub num_inner: usize,
@@ -76,7 +82,7 @@ impl Default for LatentEvaluation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LatentDataSettings {
-    /// Rows: `ring`, or a CSV file. Sets: `bent`, `families`, a file, folder or cache of clouds of any
+    /// Rows: `ring`, or a CSV file. Sets: `bent`, `families`, `arcs`, a file, folder or cache of clouds of any
     /// dimension, or MNIST's folder, whose sets are pictures of one class.
     pub source: String,
     /// Sets: clouds for the last judgement, in the place of those held out of `source`; may be empty.
@@ -121,6 +127,47 @@ impl Default for LatentDataSettings {
     }
 }
 
+/// A kernel of the point estimate: a squared exponential with a length scale for every dimension, and more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapKernel {
+    /// The likeliest of the others.
+    #[default]
+    Best,
+    /// Nothing more.
+    Rbf,
+    /// A linear part.
+    Linear,
+    /// An unknown level of every column.
+    Level,
+    /// Both.
+    LinearLevel,
+}
+
+impl MapKernel {
+    /// Those that are compared.
+    pub(super) const ALL: [Self; 4] = [Self::Rbf, Self::Linear, Self::Level, Self::LinearLevel];
+
+    /// Whether it has a linear part, and a level.
+    pub(super) fn parts(self) -> [bool; 2] {
+        [
+            matches!(self, Self::Linear | Self::LinearLevel),
+            matches!(self, Self::Level | Self::LinearLevel),
+        ]
+    }
+
+    /// As in settings.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Rbf => "rbf",
+            Self::Linear => "linear",
+            Self::Level => "level",
+            Self::LinearLevel => "linear-level",
+        }
+    }
+}
+
 /// Settings of the Gaussian-process latent variable model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -131,10 +178,8 @@ pub struct GplvmSettings {
     pub is_bayesian: bool,
     /// Inducing points of the Bayesian model.
     pub num_inducing: usize,
-    /// Whether the kernel of the point estimate has a linear part.
-    pub has_linear: bool,
-    /// Whether it has an unknown level.
-    pub has_constant: bool,
+    /// The kernel of the point estimate; the Bayesian model has the squared exponential alone.
+    pub kernel: MapKernel,
     /// σ² at the start, of standardised columns.
     pub noise_variance: f64,
     /// Evaluations of the likelihood and its gradient per step.
@@ -147,8 +192,7 @@ impl Default for GplvmSettings {
             latent_dim: 2,
             is_bayesian: false,
             num_inducing: 30,
-            has_linear: false,
-            has_constant: false,
+            kernel: MapKernel::Best,
             noise_variance: 0.1,
             evaluations_per_step: 100,
         }
@@ -165,6 +209,7 @@ impl Default for LatentSettings {
             gplvm: GplvmSettings::default(),
             bruno: BrunoConfig::default(),
             statistician: StatisticianConfig::default(),
+            hidden_locations: HiddenLocationConfig::default(),
             train: TrainerConfig { num_steps: 2000, ..TrainerConfig::default() },
         }
     }

@@ -14,11 +14,13 @@ use crate::rng::Stream;
 use crate::{Error, Result};
 
 /// The name of built-in data.
-const SIMULATED: &str = "simulated";
+pub(super) const SIMULATED: &str = "simulated";
 /// How long built-in events are watched.
 const END: f64 = 2000.0;
 /// Of the Strauss process that `pairwise` has to find: γ within r.
-const HIDDEN: [f64; 2] = [0.3, 0.07];
+pub(super) const HIDDEN_STRAUSS: [f64; 2] = [0.3, 0.07];
+/// Of Geyer's process that `deepsets` has to find: β, γ, r and the saturation.
+pub(super) const HIDDEN_GEYER: [f64; 4] = [30.0, 2.0, 0.05, 1.0];
 
 /// What is fitted.
 #[derive(Clone, Debug)]
@@ -148,9 +150,15 @@ fn built_in(
         _ => vec![100_f64.ln()],
     };
     if settings.process == PatternProcess::Pairwise {
-        let [gamma, radius] = HIDDEN;
+        let [gamma, radius] = HIDDEN_STRAUSS;
         family = Family { trend: Trend::Constant, interaction: Interaction::Strauss { radius } };
         truth.push(gamma.ln());
+    }
+    if settings.process == PatternProcess::Deepsets {
+        let [beta, gamma, radius, saturation] = HIDDEN_GEYER;
+        let interaction = Interaction::Geyer { radius, saturation };
+        family = Family { trend: Trend::Constant, interaction };
+        truth = vec![beta.ln(), gamma.ln()];
     }
     if family.trend == Trend::LogLinear {
         truth.splice(1..1, [0.5, -0.5]);
@@ -158,14 +166,4 @@ fn built_in(
     let model = Gibbs::new(family, window, truth.clone())?;
     let patterns = simulate(&model, count, &ChainSettings::for_points(100), stream)?;
     Ok((patterns, Some(truth)))
-}
-
-/// The radius within which the mean of a fitted pair potential is told: most of the hidden Strauss radius
-/// of built-in data, half of the reach otherwise.
-pub(super) fn inner_radius(settings: &PatternSettings) -> f64 {
-    if settings.data.source == SIMULATED {
-        0.93 * HIDDEN[1]
-    } else {
-        0.5 * settings.interaction.radius
-    }
 }

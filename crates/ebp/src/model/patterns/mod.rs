@@ -3,17 +3,19 @@
 //! The path: [`PatternSettings`] → [`PatternData`] → `learn` → [`PatternModel`]. A fit is one step.
 
 mod data;
+mod extras;
 mod fitting;
 mod settings;
 
 use std::path::{Path, PathBuf};
 
 pub use self::data::PatternData;
+pub(crate) use self::extras::{Extra, extras};
 pub(crate) use self::fitting::is_likelihood;
 use self::fitting::{Fitted, Fitting};
 pub use self::settings::{
-    DppSettings, InteractionSettings, KernelName, PatternDataSettings, PatternEvaluation,
-    PatternMethod, PatternProcess, PatternSettings,
+    DppSettings, InteractionSettings, KernelName, LikelihoodEffort, PatternDataSettings,
+    PatternEvaluation, PatternMethod, PatternProcess, PatternSampler, PatternSettings,
 };
 use super::Lesson;
 use crate::checkpoint::Checkpoint;
@@ -21,7 +23,7 @@ use crate::data::events::events_bytes;
 use crate::data::pattern::{PointPattern, pattern_bytes};
 use crate::files::create_folder;
 use crate::pattern::{
-    ChainSettings, Events, Gibbs, Hawkes, Pattern, StationaryDpp, Window, simulate,
+    ChainSettings, DeepSets, Events, Gibbs, Hawkes, Pattern, StationaryDpp, Window, simulate,
 };
 use crate::rng::Stream;
 use crate::train::{Evaluation, Finished};
@@ -101,6 +103,11 @@ impl PatternModel {
             }
             (PatternProcess::Hawkes, &[background, branching, decay]) => {
                 Law::Hawkes(Hawkes { background, branching, decay })
+            }
+            (PatternProcess::Deepsets, [intercept, weights @ ..]) => {
+                let deep = DeepSets::new(settings.deep_sets(), weights.to_vec())?;
+                let alone = Gibbs::new(settings.family(0.0), window, vec![*intercept])?;
+                Law::Gibbs(alone.with_deep_sets(deep))
             }
             _ => {
                 let family = settings.family(number("hard_core", 0)?);
@@ -203,5 +210,6 @@ impl PatternModel {
 fn chain(settings: &PatternSettings, num_points: usize) -> ChainSettings {
     let count = num_points.max(20);
     let num_steps = settings.evaluation.steps_per_point.max(1) * count;
-    ChainSettings { num_steps, ..ChainSettings::for_points(count) }
+    let moves = settings.sampler.moves();
+    ChainSettings { num_steps, moves, ..ChainSettings::for_points(count) }
 }

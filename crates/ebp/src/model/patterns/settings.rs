@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::{DppKernel, Family, Interaction, PairNetworkSettings, Regression, Trend};
+use crate::pattern::{
+    DeepSetsShape, DppKernel, Family, Interaction, LikelihoodSettings, Moves, Regression, Trend,
+};
 use crate::train::TrainerConfig;
 use crate::{Error, Result};
 
@@ -16,12 +18,16 @@ pub struct PatternSettings {
     pub process: PatternProcess,
     /// How a Gibbs process is fitted.
     pub method: PatternMethod,
+    /// How chains of a Gibbs process move points, beside births and deaths.
+    pub sampler: PatternSampler,
     /// How points act on each other.
     pub interaction: InteractionSettings,
     /// The kernel of a determinantal process.
     pub dpp: DppSettings,
     /// Where the patterns come from.
     pub data: PatternDataSettings,
+    /// Of `method = "maximum-likelihood"`.
+    pub likelihood: LikelihoodEffort,
     /// How it is judged.
     pub evaluation: PatternEvaluation,
     /// The loop; a fit is one step.
@@ -46,6 +52,8 @@ pub enum PatternProcess {
     Area,
     /// A network of the distance.
     Pairwise,
+    /// Networks of the set of a point's neighbours.
+    Deepsets,
     /// Determinantal.
     Dpp,
     /// Events in time.
@@ -63,8 +71,29 @@ impl PatternProcess {
             Self::Geyer => "geyer",
             Self::Area => "area",
             Self::Pairwise => "pairwise",
+            Self::Deepsets => "deepsets",
             Self::Dpp => "dpp",
             Self::Hawkes => "hawkes",
+        }
+    }
+}
+
+/// How chains move points, beside births and deaths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatternSampler {
+    /// One at a time, to any place.
+    #[default]
+    Points,
+    /// All at once by Langevin steps, as energies of whole sets are drawn.
+    Langevin,
+}
+
+impl PatternSampler {
+    pub(super) fn moves(self) -> Moves {
+        match self {
+            Self::Points => Moves::Points,
+            Self::Langevin => Moves::Langevin,
         }
     }
 }
@@ -97,17 +126,20 @@ impl PatternMethod {
 pub struct InteractionSettings {
     /// Whether log λ is linear in x and y beside the interaction.
     pub trend: bool,
-    /// r of Strauss, Geyer and area; where the potential of `pairwise` ends.
+    /// r of Strauss, Geyer and area; where the potential of `pairwise` ends, and who is a neighbour in
+    /// `deepsets`.
     pub radius: f64,
     /// h of hard cores; 0: n/(n + 1) of the least distance of the data.
     pub hard_core: f64,
     /// s of Geyer.
     pub saturation: f64,
-    /// Where the network of `pairwise` is read.
+    /// Where networks of the distance are read (`pairwise`, `deepsets`).
     pub num_knots: usize,
-    /// Units of both its hidden layers.
+    /// What `deepsets` adds up over neighbours.
+    pub num_features: usize,
+    /// Units of the networks' hidden layers.
     pub width: usize,
-    /// Of its squared weights.
+    /// Of their squared weights.
     pub decay: f64,
 }
 
@@ -119,6 +151,7 @@ impl Default for InteractionSettings {
             hard_core: 0.0,
             saturation: 2.0,
             num_knots: 30,
+            num_features: 1,
             width: 8,
             decay: 1.0,
         }
@@ -182,6 +215,26 @@ impl Default for PatternDataSettings {
     }
 }
 
+/// How much is simulated for a maximum likelihood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LikelihoodEffort {
+    /// Patterns of a round.
+    pub num_patterns: usize,
+    /// Chains that they are read from.
+    pub num_chains: usize,
+    /// Rounds at most.
+    pub num_rounds: usize,
+}
+
+impl Default for LikelihoodEffort {
+    fn default() -> Self {
+        let LikelihoodSettings { num_patterns, num_chains, num_rounds, .. } =
+            LikelihoodSettings::default();
+        Self { num_patterns, num_chains, num_rounds }
+    }
+}
+
 /// How a model is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -206,9 +259,11 @@ impl Default for PatternSettings {
             seed: 1,
             process: PatternProcess::Strauss,
             method: PatternMethod::Pseudolikelihood,
+            sampler: PatternSampler::Points,
             interaction: InteractionSettings::default(),
             dpp: DppSettings::default(),
             data: PatternDataSettings::default(),
+            likelihood: LikelihoodEffort::default(),
             evaluation: PatternEvaluation::default(),
             train: TrainerConfig { num_steps: 1, ..TrainerConfig::default() },
         }
@@ -219,14 +274,34 @@ impl PatternSettings {
     /// Refuses what would be read by nobody.
     pub(super) fn check(&self) -> Result<()> {
         use PatternProcess as P;
-        let has_method = !matches!(self.process, P::Pairwise | P::Dpp | P::Hawkes);
-        if !has_method && self.method != PatternMethod::Pseudolikelihood {
-            let message = format!("`{}` has one way of fitting", self.process.name());
-            return Err(Error::refused(message).with_help("leave `method` out"));
+        let name = self.process.name();
+        let is_network = matches!(self.process, P::Pairwise | P::Deepsets);
+        let is_other = matches!(self.process, P::Dpp | P::Hawkes);
+        let refused = |message: String, name: &str| {
+            Err(Error::refused(message).with_help(format!("leave `{name}` out")))
+        };
+        if is_other && self.method != PatternMethod::Pseudolikelihood {
+            return refused(format!("`{name}` has one way of fitting"), "method");
         }
-        if !has_method && self.interaction.trend {
-            let message = format!("`{}` has no trend", self.process.name());
-            return Err(Error::refused(message).with_help("leave `interaction.trend` out"));
+        if is_network && self.method == PatternMethod::Logistic {
+            return refused(format!("`{name}` has no logistic fit"), "method");
+        }
+        if (is_other || self.process == P::Poisson) && self.sampler != PatternSampler::Points {
+            return refused(format!("`{name}` is drawn without a chain"), "sampler");
+        }
+        if (is_network || is_other) && self.interaction.trend {
+            return refused(format!("`{name}` has no trend"), "interaction.trend");
+        }
+        let LikelihoodEffort { num_patterns, num_chains, num_rounds } = self.likelihood;
+        // Errors of log Z are told by differences of chains.
+        for (name, count, least) in [
+            ("likelihood.num_patterns", num_patterns, 8),
+            ("likelihood.num_chains", num_chains, 2),
+            ("likelihood.num_rounds", num_rounds, 1),
+        ] {
+            if count < least {
+                return Err(Error::invalid(name, format!("at least {least}"), count));
+            }
         }
         if self.data.num_patterns == 0 {
             return Err(Error::invalid("data.num_patterns", "at least 1", 0));
@@ -244,15 +319,16 @@ impl PatternSettings {
             PatternProcess::Geyer => Interaction::Geyer { radius, saturation },
             PatternProcess::Area => Interaction::Area { radius },
             PatternProcess::Pairwise => Interaction::Pairwise { reach: radius, num_knots },
-            PatternProcess::Poisson | PatternProcess::Dpp | PatternProcess::Hawkes => {
-                Interaction::None
-            }
+            PatternProcess::Poisson
+            | PatternProcess::Deepsets
+            | PatternProcess::Dpp
+            | PatternProcess::Hawkes => Interaction::None,
         };
         Family { trend: if trend { Trend::LogLinear } else { Trend::Constant }, interaction }
     }
 
-    pub(super) fn network(&self) -> PairNetworkSettings {
-        let InteractionSettings { radius, num_knots, width, decay, .. } = self.interaction;
-        PairNetworkSettings { reach: radius, num_knots, width, decay }
+    pub(super) fn deep_sets(&self) -> DeepSetsShape {
+        let InteractionSettings { radius, num_knots, num_features, width, .. } = self.interaction;
+        DeepSetsShape { reach: radius, num_knots, num_features, width }
     }
 }

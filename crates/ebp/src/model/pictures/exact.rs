@@ -3,9 +3,7 @@
 use super::complete::{MAP_DRAWS, filled};
 use super::element::variances;
 use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
-use crate::process::EnergyBasedProcess;
-use crate::process::{Rendered, Rendering};
-use crate::rng::Stream;
+use crate::process::{EnergyBasedProcess, LEVEL_CELL, Rendered, Rendering, draw_in_rounds};
 use crate::{Error, IndexedSet, Result};
 
 pub(super) fn complete(
@@ -27,10 +25,13 @@ pub(super) fn complete(
     let predictive = process.predict_levels(&context)?;
     let values = match options.draw {
         PixelDraw::Rounds(rounds) => {
-            let mut values = Vec::new();
+            let (mut values, numbers) = (Vec::new(), vec![0.0; missing.len() * channels]);
+            let unknown = IndexedSet::new(2, channels, locations.clone(), numbers)?;
             for number in 0..count as u64 {
                 let stream = stream.child(1).child(number);
-                values.extend(in_rounds(process, given, &missing, rounds, stream)?);
+                let cell = LEVEL_CELL;
+                let sets = (&context, &unknown);
+                values.extend(draw_in_rounds(process, sets, cell, (rounds, false), stream)?);
             }
             values
         }
@@ -47,35 +48,6 @@ pub(super) fn complete(
     let maps = predictive.render(&locations, MAP_DRAWS, Rendering::Draw, stream.child(2))?;
     let (variances, energies) = spread(&maps, missing.len(), channels);
     Ok(Completions { pictures, variances, energies })
-}
-
-/// Draws the missing pixels in portions of random places, each given those before it.
-fn in_rounds(
-    process: &EnergyBasedProcess,
-    given: &GivenPicture,
-    missing: &[usize],
-    rounds: usize,
-    stream: Stream,
-) -> Result<Vec<f64>> {
-    let channels = given.channels;
-    let order = stream.child(0).permutation(missing.len());
-    let known = given.context()?;
-    let (mut locations, mut values) = (known.locations().to_vec(), known.values().to_vec());
-    let mut found = vec![0.0; missing.len() * channels];
-    for (round, portion) in order.chunks(missing.len().div_ceil(rounds)).enumerate() {
-        let context = IndexedSet::new(2, channels, locations.clone(), values.clone())?;
-        let places: Vec<usize> = portion.iter().map(|&index| missing[index]).collect();
-        let asked = given.locations(&places)?;
-        let stream = stream.child(1 + round as u64);
-        let drawn =
-            process.predict_levels(&context)?.render(&asked, 1, Rendering::Draw, stream)?.values;
-        for (&index, value) in portion.iter().zip(drawn.chunks_exact(channels)) {
-            found[index * channels..][..channels].copy_from_slice(value);
-        }
-        locations.extend(asked);
-        values.extend(drawn);
-    }
-    Ok(found)
 }
 
 /// Variance over draws and mean −log p of every missing pixel.

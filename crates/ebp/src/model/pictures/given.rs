@@ -85,6 +85,17 @@ impl GivenPicture {
         Ok(Self { width: size.width, channels: size.channels, levels, mask: known })
     }
 
+    /// The size of a picture, with as many channels as a model knows.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file.
+    pub fn size_of(image: &Path, channels: usize) -> Result<PictureSize> {
+        let picture = decode(image, &read(image)?)?;
+        let (width, height) = (picture.width() as usize, picture.height() as usize);
+        Ok(PictureSize { width, height, channels })
+    }
+
     /// The places that are missing.
     pub fn missing(&self) -> Vec<usize> {
         (0..self.mask.len()).filter(|&place| !self.mask[place]).collect()

@@ -29,8 +29,11 @@ use crate::metric::completion::{CompletionTask, judge_completions};
 use crate::process::EnergyBasedProcess;
 use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
 use crate::process::{LatentProcess, Learner};
-use crate::recipe::{EnergyBasedConfig, Estimator, NegativePhase, SamplerKind, Space};
+use crate::recipe::{
+    EnergyBasedConfig, Estimator, NegativePhase, PosteriorForm, SamplerKind, Space,
+};
 use crate::rng::Stream;
+use crate::tape;
 use crate::tensor::Tensors;
 use crate::train::{Evaluation, Finished, PictureTaskConfig, Pictures, Step, Trainable};
 use crate::{Error, Result};
@@ -96,11 +99,12 @@ enum Trained {
 
 impl Trained {
     /// The untrained process that the settings describe.
-    fn new(settings: &PictureSettings, size: PictureSize, device: &Device) -> Result<Self> {
+    fn new(settings: &PictureSettings, size: PictureSize, device: &tape::Device) -> Result<Self> {
         let seed = settings.seed;
-        let space = Space::picture(Grid::new(size.width, size.height)?, size.channels);
+        let grid = Grid::new(size.width, size.height)?;
+        let space = Space::picture(grid, size.channels);
         let energy_based = |config: EnergyBasedConfig| -> Result<Self> {
-            let process = EnergyBasedProcess::new(config, space, seed, device.tape())?;
+            let process = EnergyBasedProcess::new(config, space, seed, device)?;
             Ok(Self::EnergyBased(Box::new(process)))
         };
         let element = |estimator: Estimator| {
@@ -112,6 +116,7 @@ impl Trained {
             }
             energy_based(config)
         };
+        let on_grid = || settings.neural.on_grid(grid);
         let kind = match settings.process {
             PictureProcessName::Exact => return energy_based(settings.model.clone()),
             PictureProcessName::Importance => return element(Estimator::Importance),
@@ -119,9 +124,11 @@ impl Trained {
             PictureProcessName::Cnp => NeuralProcessConfig::conditional(),
             PictureProcessName::Np => NeuralProcessConfig::latent(),
             PictureProcessName::Anp => NeuralProcessConfig::attentive(),
+            PictureProcessName::Convcnp => NeuralProcessConfig::convolutional(on_grid()),
+            PictureProcessName::Convnp => NeuralProcessConfig::convolutional_latent(on_grid()),
         };
         let config = settings.neural.config(kind, 2, size.channels);
-        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, device.tape())?)))
+        Ok(Self::Rival(Box::new(NeuralProcess::new(config, seed, device)?)))
     }
 
     fn into_process(self) -> Box<dyn PictureProcess> {
@@ -151,7 +158,8 @@ fn training(
     images: &Arc<Images>,
     device: &Device,
 ) -> Result<Pictures<dyn PictureProcess>> {
-    let process = Trained::new(settings, PictureSize::of(images), device)?.into_process();
+    let size = PictureSize::of(images);
+    let process = Trained::new(settings, size, device.tape())?.into_process();
     // Blocks of an LSTM are rows where all unknown pixels are asked for, in their order.
     let draws_rows = settings.process == PictureProcessName::Ade
         && settings.element_model.sampler.kind == SamplerKind::Block;
@@ -189,6 +197,7 @@ pub(super) fn learn(
             num_pictures: LOOK_PICTURES,
             part: KnownPart::Random(count),
             num_draws: LOOK_DRAWS,
+            rounds: None,
             stream: Stream::new(0, "evaluation on the way"),
         };
         let found = judge_completions(&*process, &task, None);
@@ -231,7 +240,7 @@ impl PictureModel {
         device: &Device,
     ) -> Result<Self> {
         let size = PictureSize::from_numbers(&checkpoint.meta.numbers)?;
-        let mut process = Trained::new(settings, size, device)?;
+        let mut process = Trained::new(settings, size, device.tape())?;
         process.restore(&checkpoint.model_state()?)?;
         Ok(Self { settings: settings.clone(), process, size })
     }
@@ -248,6 +257,41 @@ impl PictureModel {
     /// The size of the pictures it knows.
     pub fn size(&self) -> PictureSize {
         self.size
+    }
+
+    /// Whether no parameter belongs to a place, so that pictures of any size can be read.
+    pub fn reads_any_size(&self) -> bool {
+        match &self.process {
+            Trained::EnergyBased(process) => {
+                let config = process.config();
+                config.posterior != PosteriorForm::Table && config.canvas_dim == 0
+            }
+            Trained::Rival(_) => true,
+        }
+    }
+
+    /// The same parameters for pictures of another size.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if some parameters belong to places.
+    pub fn resized(&self, size: PictureSize) -> Result<Self> {
+        if !self.reads_any_size() || size.channels != self.size.channels {
+            let PictureSize { width, height, channels } = self.size;
+            let message = format!("this model knows pictures of {width} x {height} x {channels}");
+            let help = "`model.posterior = \"grid\"` with a `model.grid_widths` and without a canvas \
+                        reads pictures of any size";
+            return Err(Error::refused(message).with_help(help));
+        }
+        let (device, state) = match &self.process {
+            Trained::EnergyBased(process) => (process.device().clone(), process.state()?),
+            Trained::Rival(process) => {
+                (process.device().clone(), Learner::state(process.as_ref())?)
+            }
+        };
+        let mut process = Trained::new(&self.settings, size, &device)?;
+        process.restore(&state)?;
+        Ok(Self { settings: self.settings.clone(), process, size })
     }
 
     /// The process by itself.

@@ -52,12 +52,29 @@ pub enum PictureProcessName {
     Np,
     /// The attentive neural process.
     Anp,
+    /// The convolutional conditional neural process.
+    Convcnp,
+    /// The convolutional neural process with latents.
+    Convnp,
 }
 
 impl PictureProcessName {
     /// All of them, ours first.
-    pub const ALL: [Self; 6] =
-        [Self::Exact, Self::Importance, Self::Ade, Self::Cnp, Self::Np, Self::Anp];
+    pub const ALL: [Self; 8] = [
+        Self::Exact,
+        Self::Importance,
+        Self::Ade,
+        Self::Cnp,
+        Self::Np,
+        Self::Anp,
+        Self::Convcnp,
+        Self::Convnp,
+    ];
+
+    /// Whether it is an energy-based process.
+    pub fn is_energy_based(self) -> bool {
+        matches!(self, Self::Exact | Self::Importance | Self::Ade)
+    }
 
     /// The name under which results are reported.
     pub fn name(self) -> &'static str {
@@ -68,6 +85,8 @@ impl PictureProcessName {
             Self::Cnp => "cnp",
             Self::Np => "np",
             Self::Anp => "anp",
+            Self::Convcnp => "convcnp",
+            Self::Convnp => "convnp",
         }
     }
 }
@@ -82,6 +101,12 @@ pub struct PictureEvaluation {
     pub num_pictures: usize,
     /// Draws of θ per picture.
     pub num_draws: usize,
+    /// Portions in which unknown pixels are drawn, later ones given earlier ones; 0 for not at all.
+    pub rounds: usize,
+    /// The first so many held-out pictures are completed in rounds too.
+    pub round_pictures: usize,
+    /// Completions in rounds of each.
+    pub round_draws: usize,
     /// What is given: a number of random pixels, `top`, `bottom`, `left`, `right`, `hole-SIDE`.
     pub parts: Vec<String>,
     /// Which of them are drawn, each with what is given and three completions.
@@ -99,6 +124,9 @@ impl Default for PictureEvaluation {
             every: 500,
             num_pictures: 200,
             num_draws: 20,
+            rounds: 0,
+            round_pictures: 50,
+            round_draws: 8,
             parts: words(&["10", "50", "100", "300", "top"]),
             drawn: words(&["10", "100", "top"]),
             columns: FigureColumns::Pictures,
@@ -160,7 +188,9 @@ fn neural() -> NeuralSettings {
         decoder_widths: vec![128; 3],
         embedding_widths: vec![128],
         latent_dim: 64,
+        average_decay: 0.999,
         learning_rate: 2e-3,
+        ..NeuralSettings::default()
     }
 }
 

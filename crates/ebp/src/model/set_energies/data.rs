@@ -111,12 +111,12 @@ impl SetEnergyData {
 
     /// Sets that were not learned from.
     pub(crate) fn held_out(&self, count: usize) -> Vec<f32> {
-        self.held_out.draw(count, self.size, self.dim, Stream::new(0, "held out"))
+        self.held_out.draw_each(count, self.size, self.dim, Stream::new(0, "held out"))
     }
 
     /// Sets of the kind that was learned from.
     pub(crate) fn training(&self, count: usize) -> Vec<f32> {
-        self.source.draw(count, self.size, self.dim, Stream::new(0, "training sets"))
+        self.source.draw_each(count, self.size, self.dim, Stream::new(0, "training sets"))
     }
 
     /// Sets whose elements are independent draws from all elements of all training sets: the best

@@ -13,7 +13,7 @@ use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::metric::collection::{CollectionOptions, NeighbourMetrics, evaluate};
 use crate::metric::distance::ArrangedCloud;
-use crate::process::{SetEnergyConfig, SetEnergyProcess, SizeLaw};
+use crate::process::{Refining, SetEnergyConfig, SetEnergyProcess, SizeLaw};
 use crate::rng::Stream;
 use crate::train::{Evaluation, Finished, SetTraining, Step};
 use crate::{Result, SetOffsets};
@@ -45,7 +45,7 @@ pub(super) fn learn(
     let process = build(settings, data.dim, &lesson.device)?;
     let (num_sets, size) = (settings.data.num_sets, settings.data.set_size);
     let mut model = SetTraining::new(process, data.source.clone(), num_sets, data.sizes.clone())?;
-    let refining = settings.evaluation.num_refining;
+    let refining = settings.evaluation.refining();
     let look = move |training: &mut SetTraining, step: &Step| {
         let model = training.model_mut();
         model.use_average();
@@ -148,16 +148,22 @@ impl SetEnergyModel {
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a count is 0.
     pub fn sample(&self, count: usize, size: usize, stream: Stream) -> Result<Vec<f32>> {
-        self.process.sample(count, size, self.settings.evaluation.num_refining, stream)
+        self.process.sample(count, size, self.settings.evaluation.refining(), stream)
     }
 
-    /// The first guess of the same sets, before it follows the energy.
+    /// The same sets brought less far: as [`Refining::NONE`] has them they are first guesses.
     ///
     /// # Errors
     ///
     /// As [`sample`](Self::sample).
-    pub fn guess(&self, count: usize, size: usize, stream: Stream) -> Result<Vec<f32>> {
-        self.process.sample(count, size, 0, stream)
+    pub fn sample_by(
+        &self,
+        count: usize,
+        size: usize,
+        refining: Refining,
+        stream: Stream,
+    ) -> Result<Vec<f32>> {
+        self.process.sample(count, size, refining, stream)
     }
 
     /// −u per element of sets of `size` elements, `[sets, size, d]`: low is likely.

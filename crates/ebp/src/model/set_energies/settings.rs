@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::SetEnergyConfig;
+use crate::process::{Refining, SetEnergyConfig};
 use crate::train::TrainerConfig;
 
 /// Everything that decides a run.
@@ -29,13 +29,21 @@ pub struct SetEnergyEvaluation {
     pub every: u64,
     /// Generated sets, and as many held-out ones.
     pub num_sets: usize,
-    /// Langevin steps after the trained sampler, which bring its draws to the energy's law.
+    /// First guesses for a generated set, of which one is kept, by its weight.
+    pub num_guesses: usize,
+    /// Langevin steps after it, accepted or rejected, which bring it to the energy's law.
     pub num_refining: usize,
+}
+
+impl SetEnergyEvaluation {
+    pub(crate) fn refining(&self) -> Refining {
+        Refining { num_guesses: self.num_guesses, num_steps: self.num_refining }
+    }
 }
 
 impl Default for SetEnergyEvaluation {
     fn default() -> Self {
-        Self { every: 500, num_sets: 200, num_refining: 100 }
+        Self { every: 500, num_sets: 200, num_guesses: 8, num_refining: 100 }
     }
 }
 

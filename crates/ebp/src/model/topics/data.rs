@@ -54,6 +54,11 @@ impl TopicData {
             let found = format!("part {} of {}", data.held_out_part, data.num_parts);
             return Err(Error::invalid("data.held_out_part", "one of at least 2 parts", found));
         }
+        let is_other = |part: usize| part < data.num_parts && part != data.held_out_part;
+        if let Some(part) = data.left_out_part.filter(|&part| !is_other(part)) {
+            let expected = "one of the parts, and not the one that is held out";
+            return Err(Error::invalid("data.left_out_part", expected, part));
+        }
         if data.source == "bars" {
             let documents = bars::documents(data.num_documents, data.document_length)?;
             let read = Read { documents, ..Read::default() };
@@ -113,7 +118,12 @@ impl TopicData {
                 num_empty += 1;
                 continue;
             }
-            if number % data.num_parts == data.held_out_part {
+            let part = number % data.num_parts;
+            number += 1;
+            if Some(part) == data.left_out_part {
+                continue;
+            }
+            if part == data.held_out_part {
                 held_out.push(document);
             } else {
                 training.push(document);
@@ -121,7 +131,6 @@ impl TopicData {
                     labels.get(index).and_then(|label| classes.iter().position(|c| c == label)),
                 );
             }
-            number += 1;
         }
         if training.is_empty() || held_out.is_empty() {
             let message = format!(

@@ -18,7 +18,7 @@ use crate::tape;
 use crate::tensor::Tensors;
 use crate::topic::held_out::completion_perplexity;
 use crate::topic::{TopicLearner, TopicModel, ctm, energy_based, lda, plsi, rsm};
-use crate::train::{Evaluation, Finished, Record, Step, Trainable};
+use crate::train::{Evaluation, Finished, Step, TopicTraining};
 
 /// A trained model of documents.
 #[derive(Debug)]
@@ -63,34 +63,16 @@ fn model_of(
     }
 }
 
-/// A learner as the driver knows it.
-#[derive(Debug)]
-struct Training(Box<dyn TopicLearner>);
-
-impl Trainable for Training {
-    fn step(&mut self, step: &Step) -> Result<Record> {
-        self.0.step(step)
-    }
-
-    fn state(&self) -> Result<Tensors> {
-        self.0.state()
-    }
-
-    fn restore(&mut self, state: &Tensors) -> Result<()> {
-        self.0.restore(state)
-    }
-}
-
 /// Trains the process that the settings name.
 pub(super) fn learn(
     settings: &TopicSettings,
     data: &TopicData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let mut training = Training(learner(settings, data, lesson.device.tape())?);
+    let mut training = TopicTraining::new(learner(settings, data, lesson.device.tape())?);
     let seed = settings.evaluation.seed;
-    let look = move |training: &mut Training, _: &Step| {
-        let found = completion_perplexity(&*training.0.model()?, &data.held_out, seed)?;
+    let look = move |training: &mut TopicTraining, _: &Step| {
+        let found = completion_perplexity(&*training.model()?, &data.held_out, seed)?;
         Ok(vec![("perplexity".to_owned(), found.value)])
     };
     let evaluation = Evaluation::new(settings.evaluation.every, look)?;

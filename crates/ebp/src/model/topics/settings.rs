@@ -84,6 +84,9 @@ pub struct TopicDataSettings {
     pub num_parts: usize,
     /// Which of the parts is held out.
     pub held_out_part: usize,
+    /// A further part that is neither learned from nor judged by, where settings are chosen on the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out_part: Option<usize>,
     /// Documents of the built-in corpus.
     pub num_documents: usize,
     /// Words of each of them.
@@ -97,6 +100,7 @@ impl Default for TopicDataSettings {
             vocabulary: String::new(),
             num_parts: 10,
             held_out_part: 9,
+            left_out_part: None,
             num_documents: 2000,
             document_length: 100,
         }

@@ -3,12 +3,11 @@
 //! ```text
 //! P(A) = det L_A / det(I + L)              P(A | |A| = k) = det L_A / e_k(λ₁, …, λ_N)
 //! P(i ∈ A) = K_ii,  K = L (I + L)⁻¹
-//! L ← L + L Δ L,  Δ = mean_A U_A L_A⁻¹ U_Aᵀ − (I + L)⁻¹      learns L from subsets
 //! ```
 //!
 //! e_k is the k-th elementary symmetric polynomial of the eigenvalues, kept as a logarithm. Sampling is
-//! exact: eigenvectors are chosen first, then items one by one from the projection onto them. The last line
-//! (Mariet and Sra, 2015) never lowers the likelihood.
+//! exact: eigenvectors are chosen first, then items one by one from the projection onto them. `learn.rs` learns
+//! L from subsets.
 
 use crate::linalg::{Cholesky, Matrix, symmetric_eigen};
 use crate::pattern::draws::Draws;
@@ -72,6 +71,17 @@ impl Ensemble {
         &self.kernel
     }
 
+    /// N.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Eigenvectors of L with their eigenvalues.
+    pub(super) fn eigenvectors(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        let rows = self.eigenvectors.chunks_exact(self.count.max(1));
+        rows.zip(self.eigenvalues.iter().copied())
+    }
+
     /// log det L_A.
     fn log_minor(&self, subset: &[usize]) -> Result<f64> {
         let mut sorted = subset.to_vec();
@@ -88,7 +98,7 @@ impl Ensemble {
     }
 
     /// The factor of L_A; none if it is singular.
-    fn minor(&self, subset: &[usize]) -> Option<Cholesky> {
+    pub(super) fn minor(&self, subset: &[usize]) -> Option<Cholesky> {
         let size = subset.len();
         let factor = Cholesky::new(Matrix::zeros(size, size), |k| {
             for (j, &column) in subset.iter().enumerate() {
@@ -147,10 +157,8 @@ impl Ensemble {
 
     /// K_ii, the probability of each item.
     pub fn inclusion(&self) -> Vec<f64> {
-        let rows = || self.eigenvectors.chunks_exact(self.count.max(1)).zip(&self.eigenvalues);
-        (0..self.count)
-            .map(|i| rows().map(|(v, value)| v[i] * v[i] * value / (1.0 + value)).sum())
-            .collect()
+        let share = |i: usize, (v, value): (&[f64], f64)| v[i] * v[i] * value / (1.0 + value);
+        (0..self.count).map(|i| self.eigenvectors().map(|pair| share(i, pair)).sum()).collect()
     }
 
     /// A subset, in rising order.
@@ -222,76 +230,5 @@ impl Ensemble {
         }
         items.sort_unstable();
         items
-    }
-
-    /// Learns L from subsets by `num_steps` steps of the fixed point, starting here; also says the mean
-    /// log-likelihood before every step and after the last.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] if there are none; [`Error::InvalidValue`] if one has probability 0.
-    pub fn learn(&self, subsets: &[Vec<usize>], num_steps: usize) -> Result<(Self, Vec<f64>)> {
-        if subsets.is_empty() {
-            return Err(Error::refused("there is no subset to learn from"));
-        }
-        let mean = |law: &Self| -> Result<f64> {
-            let all = subsets.iter().map(|subset| law.log_likelihood(subset));
-            Ok(all.sum::<Result<f64>>()? / subsets.len() as f64)
-        };
-        let (mut law, mut values) = (self.clone(), vec![mean(self)?]);
-        for _ in 0..num_steps {
-            law = law.fixed_point(subsets)?;
-            values.push(mean(&law)?);
-        }
-        Ok((law, values))
-    }
-
-    fn fixed_point(&self, subsets: &[Vec<usize>]) -> Result<Self> {
-        let (n, mut delta) = (self.count, vec![0.0; self.count * self.count]);
-        for subset in subsets {
-            let Some(factor) = self.minor(subset) else {
-                return Err(Error::invalid(
-                    "subset",
-                    "of positive probability",
-                    format!("{subset:?}"),
-                ));
-            };
-            let size = subset.len();
-            let (inverse, _) = factor.into_inverse(Matrix::zeros(size, size));
-            for (j, &column) in subset.iter().enumerate() {
-                for (i, &row) in subset.iter().enumerate() {
-                    let entry = inverse.at(i.max(j), i.min(j));
-                    delta[row * n + column] += entry / subsets.len() as f64;
-                }
-            }
-        }
-        // − (I + L)⁻¹ = − Σ v vᵀ/(1 + λ)
-        for (vector, value) in self.eigenvectors.chunks_exact(n.max(1)).zip(&self.eigenvalues) {
-            for (row, left) in delta.chunks_exact_mut(n).zip(vector) {
-                for (entry, right) in row.iter_mut().zip(vector) {
-                    *entry -= left * right / (1.0 + value);
-                }
-            }
-        }
-        let product = |a: &[f64], b: &[f64]| {
-            let mut out = vec![0.0; n * n];
-            for i in 0..n {
-                for k in 0..n {
-                    let scale = a[i * n + k];
-                    let row = &mut out[i * n..][..n];
-                    row.iter_mut().zip(&b[k * n..][..n]).for_each(|(sum, x)| *sum += scale * x);
-                }
-            }
-            out
-        };
-        let change = product(&product(&self.kernel, &delta), &self.kernel);
-        let mut next: Vec<f64> = self.kernel.iter().zip(&change).map(|(l, c)| l + c).collect();
-        for i in 0..n {
-            for j in 0..i {
-                let middle = 0.5 * (next[i * n + j] + next[j * n + i]);
-                (next[i * n + j], next[j * n + i]) = (middle, middle);
-            }
-        }
-        Self::new(next, n)
     }
 }

@@ -41,6 +41,7 @@ mod sums;
 mod tile;
 mod values;
 pub(crate) mod vectorise;
+mod window;
 
 use std::time::Instant;
 
@@ -48,6 +49,7 @@ pub(crate) use self::attention::AttentionRows;
 use self::call::Call;
 use self::candidates::CandidateCall;
 use self::kernel::Kernels;
+pub(crate) use self::window::{Window, WindowMemory};
 use super::operations::Operations;
 use super::{
     Backward, Candidates, Cotangent, DynamicsCotangent, DynamicsGradients, Gradients, Langevin,

@@ -1,5 +1,7 @@
 //! Langevin and leapfrog steps; elements stay on the GPU from the first to the last.
 
+use std::sync::Arc;
+
 use super::buffer::Buffer;
 use super::device::Device;
 use super::fused;
@@ -27,7 +29,7 @@ pub(super) struct Moving<'a, 'n> {
 }
 
 /// f and ∇u where a chunk ended, `[rows]` and `[rows, d_x]`.
-struct End {
+pub(super) struct End {
     values: Buffer,
     score: Buffer,
 }
@@ -157,6 +159,36 @@ impl<'a, 'n> Moving<'a, 'n> {
         Ok(End { values, score })
     }
 
+    /// Takes all Langevin steps by the kernel compiled for the network: f and ∇u where they end, g and v of
+    /// every step, `[steps, rows, d_x]`.
+    pub(super) fn run_fused(
+        &self,
+        kernel: &(fused::Key, Arc<fused::Compiled>),
+        chunk: &Chunk,
+        settings: &DeviceLangevin<'_>,
+    ) -> Result<(End, [Buffer; 2])> {
+        let device = self.network.device;
+        let length = self.len() * settings.step_sizes.len();
+        let (drifts, velocities) = (device.buffer(length)?, device.buffer(length)?);
+        let end = self.room()?;
+        let steps = fused::Steps {
+            chunk,
+            elements: &self.rows.elements,
+            momentum: None,
+            fixed: &self.fixed,
+            motion: self.motion,
+            step_sizes: settings.step_sizes,
+            noise_scales: Some(&device.constant(settings.noise_scales)?),
+            key: settings.noise.key(),
+            drifts: Some(&drifts),
+            velocities: Some(&velocities),
+            values: &end.values,
+            score: &end.score,
+        };
+        fused::run(self.network, kernel, &steps)?;
+        Ok((end, [drifts, velocities]))
+    }
+
     /// Adds ⟨v, v⟩, ⟨score, g⟩ and ⟨v, g⟩ of every set and step to `sums`, `[3, sets, steps]`.
     fn langevin_dots(
         &self,
@@ -232,42 +264,22 @@ impl Device {
         // Kinetic, final alignment, kinetic alignment.
         let sums = self.zeros::<f32>(3 * num_sets * steps)?;
         let kernel = fused::find(self, mlp.shape, false)?;
-        let noise_scales = match &kernel {
-            Some(_) => self.constant(settings.noise_scales)?,
-            None => Buffer::none(),
-        };
         let (mut elements, mut values) = (Whole::new(self, total * d), Whole::new(self, total));
         let (mut score, mut kinetic) = (Whole::new(self, total * dx), Whole::new(self, total));
         for chunk in &chunks {
             let moving = Moving::new(&network, batch, settings.motion, chunk)?;
             let (length, first) = (moving.len(), chunk.rows.start);
-            let drifts = self.buffer::<f32>(length * steps)?;
-            let velocities = self.buffer::<f32>(length * steps)?;
-            let end = if let Some(kernel) = &kernel {
-                let end = moving.room()?;
-                let part = fused::Steps {
-                    chunk,
-                    elements: &moving.rows.elements,
-                    momentum: None,
-                    fixed: &moving.fixed,
-                    motion: moving.motion,
-                    step_sizes: settings.step_sizes,
-                    noise_scales: Some(&noise_scales),
-                    key: settings.noise.key(),
-                    drifts: Some(&drifts),
-                    velocities: Some(&velocities),
-                    values: &end.values,
-                    score: &end.score,
-                };
-                fused::run(&network, kernel, &part)?;
-                end
+            let (end, [drifts, velocities]) = if let Some(kernel) = &kernel {
+                moving.run_fused(kernel, chunk, settings)?
             } else {
+                let drifts = self.buffer::<f32>(length * steps)?;
+                let velocities = self.buffer::<f32>(length * steps)?;
                 for step in 0..steps {
                     let g = drifts.view(step * length, length);
                     let v = velocities.view(step * length, length);
                     moving.langevin_step(settings, (step, first), (None, &g, &v))?;
                 }
-                moving.end()?
+                (moving.end()?, [drifts, velocities])
             };
             moving.langevin_dots([&velocities, &drifts, &end.score], &sums, steps)?;
             let rows = moving.rows.count;

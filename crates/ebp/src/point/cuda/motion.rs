@@ -39,6 +39,12 @@ impl MotionCode {
         };
         Self { clip, limit, precision, is_bounded, low, high }
     }
+
+    /// Whether the way back through a kick of a piecewise linear network asks only how far an element
+    /// moved: nothing is reflected, and a limited gradient shows where it was limited.
+    pub(super) fn forgets_places(&self) -> bool {
+        self.is_bounded == 0 && self.clip < 2
+    }
 }
 
 /// [`Motion`] on the GPU.

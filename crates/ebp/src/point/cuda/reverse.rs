@@ -10,10 +10,13 @@
 //! half kicks of leapfrog that meet at a place have the same ∂L/∂v, and are one. What of ∂L/∂η a place
 //! adds is kept in parts, one per block of threads, until all places are passed.
 
+use std::sync::Arc;
+
 use super::backward::Sums;
 use super::buffer::Buffer;
 use super::device::Device;
 use super::dynamics::{Moving, StepSizes};
+use super::fused;
 use super::inputs::{DeviceBatch, DeviceLangevin, DeviceLeapfrog, DeviceMlp};
 use super::launch::{blocks, flat};
 use super::motion::DeviceMotion;
@@ -80,6 +83,28 @@ impl<'a, 'n> Reverse<'a, 'n> {
             drift: device.buffer(length)?,
             velocity: device.buffer(length)?,
         })
+    }
+
+    /// The path of Langevin steps whose way back asks of a place no more than g and v: where H vanishes,
+    /// no wall turns a step and gradients are limited coordinate by coordinate, so that |g| says which were.
+    fn straight_path(
+        &self,
+        kernel: &(fused::Key, Arc<fused::Compiled>),
+        chunk: &Chunk,
+        settings: &DeviceLangevin<'_>,
+    ) -> Result<Vec<Place>> {
+        let (_, [drifts, velocities]) = self.moving.run_fused(kernel, chunk, settings)?;
+        let length = self.moving.len();
+        let place = |step| {
+            let drift = drifts.view(step * length, length);
+            Place {
+                elements: self.moving.rows.elements.clone(),
+                gradient: drift.clone(),
+                drift,
+                velocity: velocities.view(step * length, length),
+            }
+        };
+        Ok((0..settings.step_sizes.len()).map(place).collect())
     }
 
     /// The parts of place `number`.
@@ -208,18 +233,23 @@ impl Device {
         let (dx, total) = (mlp.shape.config().value_dim, batch.sets.num_elements());
         let mut values = Whole::new(self, total * dx);
         let step_sizes = self.zeros::<f64>(steps)?;
+        let is_straight = sums.is_none() && settings.motion.code.forgets_places();
+        let kernel = if is_straight { fused::find(self, mlp.shape, false)? } else { None };
         for chunk in &chunks {
             let first = chunk.rows.start;
             let with = ((&network, sums.as_ref()), (batch, settings.motion));
             let reverse = Reverse::new(with.0, with.1, chunk, cotangent, (steps, 0))?;
-            let path = (0..steps)
-                .map(|step| {
-                    let place = reverse.place()?;
-                    let kept = (Some(&place.gradient), &place.drift, &place.velocity);
-                    reverse.moving.langevin_step(settings, (step, first), kept)?;
-                    Ok(place)
-                })
-                .collect::<Result<Vec<_>>>()?;
+            let path = match &kernel {
+                Some(kernel) => reverse.straight_path(kernel, chunk, settings)?,
+                None => (0..steps)
+                    .map(|step| {
+                        let place = reverse.place()?;
+                        let kept = (Some(&place.gradient), &place.drift, &place.velocity);
+                        reverse.moving.langevin_step(settings, (step, first), kept)?;
+                        Ok(place)
+                    })
+                    .collect::<Result<Vec<_>>>()?,
+            };
             let kinetic = kinetic.map(|kinetic| kinetic.view(first, chunk.rows.len()));
             for (step, place) in path.iter().enumerate().rev() {
                 let push = reverse.langevin_move_back(place, kinetic.as_ref())?;

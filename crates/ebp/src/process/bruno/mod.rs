@@ -26,16 +26,15 @@ pub use exchangeable::{ExchangeableLaw, LawSlopes, Recurrent};
 pub use predictive::draw_exchangeable;
 
 use self::predictive::BrunoPredictive;
+use super::parametric::check_densities;
 use super::task::check_dimensions;
-use super::{Predictive, Process};
+use super::{Parametric, Predictive, Process};
 use crate::error::check_length;
 use crate::nn::{Coupling, Record, Step};
 use crate::rng::Stream;
 use crate::tape::{
     AdamConfig, Device, Initialiser, Parameter, ParameterBuilder, ParameterSet, Tape, Var,
-    check_taken,
 };
-use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// ν − 2 at the start: nearly Gaussian, as the paper begins.
@@ -252,7 +251,7 @@ impl BrunoProcess {
             of_laws + log_det[range].iter().sum::<f64>()
         };
         let found: Vec<f64> = (0..offsets.num_sets()).into_par_iter().map(of_set).collect();
-        check_finite(&found)?;
+        check_densities(&found)?;
         Ok(found)
     }
 
@@ -316,7 +315,7 @@ impl BrunoProcess {
             loss = tape.add(loss, pulled)?;
         }
         let nats = -share * found.value - said_det;
-        check_finite(&[nats])?;
+        check_densities(&[nats])?;
         let rate = step.learning_rate(self.config.learning_rate);
         let update = self.parameters.step(&tape.backward(loss)?, rate)?;
         let correlation = laws.iter().map(|law| law.correlation).sum::<f64>() / dim as f64;
@@ -327,30 +326,15 @@ impl BrunoProcess {
         record.push(("gradient_norm", update.gradient_norm));
         Ok(record)
     }
+}
 
-    /// Whether the averages stand in the place of the parameters.
-    pub fn use_average(&mut self, is_wanted: bool) {
-        self.parameters.use_average(is_wanted);
+impl Parametric for BrunoProcess {
+    fn parameters(&self) -> &ParameterSet {
+        &self.parameters
     }
 
-    /// Everything that a later step depends on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] if the device fails.
-    pub fn state(&self) -> Result<Tensors> {
-        self.parameters.export()
-    }
-
-    /// Takes back what [`state`](Self::state) gave.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
-    pub fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let mut state = state.clone();
-        self.parameters.import(&mut state)?;
-        check_taken(&state)
+    fn parameters_mut(&mut self) -> &mut ParameterSet {
+        &mut self.parameters
     }
 }
 
@@ -400,19 +384,6 @@ fn joint(laws: &[ExchangeableLaw], latents: &[f32], set_size: usize) -> Joint {
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
 fn scaled(numbers: &[f64], factor: f64) -> Vec<f32> {
     numbers.iter().map(|x| (factor * x) as f32).collect()
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "an error shows a number")]
-fn check_finite(densities: &[f64]) -> Result<()> {
-    match densities.iter().position(|density| !density.is_finite()) {
-        None => Ok(()),
-        Some(index) => Err(Error::NonFinite {
-            field: "log density",
-            index,
-            value: densities[index] as f32,
-            remedy: "look for elements far from those of the training",
-        }),
-    }
 }
 
 impl Process for BrunoProcess {

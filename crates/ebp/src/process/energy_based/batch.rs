@@ -10,16 +10,16 @@ use super::step_points::{self, PointPlan, PreparedPoints};
 use super::{Energy, EnergyBasedProcess, Parts, PictureParts};
 use crate::batch::{SetBatch, TaskBatch, WordCounts};
 use crate::energy::{Alphabet, Looks, Observed, SymbolRows, WordRows, WordsEnergy};
-use crate::energy::{known_places, push_features};
+use crate::energy::{known_places, push_features, push_grid};
 use crate::nn::Step;
 use crate::partition::{
     CandidateArrays, CandidateRows, Made, NoisyArrays, NoisyRows, Targets, WriteTargets,
 };
-use crate::posterior::{PosteriorArrays, PosteriorRows};
+use crate::posterior::PosteriorArrays;
 use crate::process::Preparer;
 use crate::recipe::{EnergyBasedConfig, Estimator, Space, TrainingMode};
 use crate::rng::Stream;
-use crate::tape::{Array, Choice, Device, DrawDomain, Tape};
+use crate::tape::{Array, Choice, Device, DrawDomain, Shape, Tape};
 use crate::{Result, SetOffsets};
 
 /// Makes what steps read. It shares no numbers with the process that learns.
@@ -78,6 +78,8 @@ pub(super) struct PictureTargets {
     /// set · places + place of every target.
     pub(super) rows: Arc<Choice>,
     pub(super) looks: Option<Looks>,
+    /// What the view reads of every place, of all sets; `None` without a view.
+    pub(super) grids: Option<(Array, Shape)>,
     /// 1 for sets whose context targets may see, `[sets]`.
     pub(super) is_seen: Array,
 }
@@ -153,7 +155,13 @@ impl BatchMaker {
             is_training: true,
             num_candidates: self.num_candidates(),
         };
-        self.make(tasks, plan, step.stream.child(0))
+        let mut batch = self.make(tasks, plan, step.stream.child(0))?;
+        if self.config.head_dropout > 0.0 {
+            let width = self.parts.posterior.num_pooled();
+            let places = (&self.device, step.stream.child(5));
+            batch.all.hide(self.config.head_dropout, width, places)?;
+        }
+        Ok(batch)
     }
 
     /// Candidates of the batch; the sampler draws the others.
@@ -224,9 +232,9 @@ impl BatchMaker {
                 )
             })
             .collect();
-        let sizes = prepared.iter().map(|set| set.all.len() / dim).collect::<Vec<_>>();
-        let all = concat(&prepared, |set| &set.all);
-        let all = PosteriorRows::new(all, &sizes, dim)?.upload(&self.device)?;
+        let mut all = SetBatch::new(0, dim);
+        prepared.iter().try_for_each(|set| all.push(&[], &set.all))?;
+        let all = self.posterior_rows(&all)?;
         let context = if is_whole {
             None
         } else {
@@ -438,9 +446,13 @@ impl BatchMaker {
             }
             None => None,
         };
+        let grids = match &picture.view {
+            Some(_) => Some(grid_rows(&seen, &self.device)?),
+            None => None,
+        };
         let is_seen = seen.iter().map(|seen| f32::from(u8::from(!seen.is_nothing()))).collect();
         let (rows, is_seen) = (self.device.bring(rows)?, self.device.upload(is_seen)?);
-        Ok(PictureTargets { rows, looks, is_seen })
+        Ok(PictureTargets { rows, looks, grids, is_seen })
     }
 
     fn targets(
@@ -494,6 +506,17 @@ fn dequantise(
         *value = alphabet.spread(symbol, within);
     }
     Ok(())
+}
+
+/// What the view reads of contexts, on the device.
+pub(super) fn grid_rows(seen: &[&Observed], device: &Device) -> Result<(Array, Shape)> {
+    let mut rows = Vec::new();
+    for seen in seen {
+        push_grid(seen, &mut rows);
+    }
+    let places: usize = seen.iter().map(|seen| seen.is_known.len()).sum();
+    let columns = rows.len() / places.max(1);
+    Ok((device.upload(rows)?, (places, columns)))
 }
 
 fn concat<S, T: Clone>(sets: &[S], part: impl Fn(&S) -> &Vec<T>) -> Vec<T> {

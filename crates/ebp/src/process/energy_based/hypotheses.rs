@@ -5,6 +5,7 @@ use super::{Energy, EnergyBasedProcess};
 use crate::linalg::log_sum_exp;
 use crate::partition::{WIDTHS, around};
 use crate::point::{CandidateValues, Candidates, LogWeights, PointBatch, PointMlp};
+use crate::process::hypotheses::log_mean_of_draws;
 use crate::process::{Hypotheses, LatentProcess};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result, SetOffsets};
@@ -34,6 +35,21 @@ impl LatentProcess for EnergyBasedProcess {
             return self.predict_levels(context)?.hypotheses(targets, count, stream);
         }
         self.of_elements(context, targets, cell, count, stream)
+    }
+
+    fn log_joint_mass(
+        &self,
+        context: &IndexedSet,
+        targets: &IndexedSet,
+        cell: f64,
+        count: usize,
+        stream: Stream,
+    ) -> Result<f64> {
+        if let Energy::Levels(_) = &self.parts.energy {
+            return self.predict_levels(context)?.log_joint_mass(targets, count, stream);
+        }
+        let found = self.hypotheses(context, targets, cell, count, stream)?;
+        Ok(log_mean_of_draws(&found.log_mass, targets.len(), &vec![0.0; count]))
     }
 }
 

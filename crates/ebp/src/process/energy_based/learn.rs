@@ -94,9 +94,9 @@ impl EnergyBasedProcess {
         };
         let mut codes = None;
         if let Some(PictureParts { local: Some(local), .. }) = &self.parts.picture {
-            let law = local.read(tape, theta, all.pooled)?;
+            let law = local.read(tape, theta, &all)?;
             let prior: Gaussian = if let Some(context) = &context {
-                local.read(tape, theta, context.pooled)?
+                local.read(tape, theta, context)?
             } else {
                 let shape = tape.shape(law.mean);
                 tape.standard_gaussian(shape)?
@@ -152,10 +152,18 @@ impl EnergyBasedProcess {
             let zeros = tape.device().zeros(sets * width)?;
             tape.constant(zeros, (sets, width))?
         };
+        if let (Some(view), Some((grids, shape))) = (&picture.view, &seen.grids) {
+            let grids = tape.constant(grids.clone(), *shape)?;
+            let context = view.see(tape, grids)?;
+            parts.push(view.read(tape, (&context, latents.codes), &seen.rows)?);
+        }
         let latents = (latents.theta, pooled, latents.codes);
         parts.extend(picture.canvas.read(tape, latents, &seen.rows)?);
         let features = tape.concat(&parts)?;
         targets.features = Some(features);
+        if let Energy::Element(_) = &self.parts.energy {
+            targets.elements = tape.concat(&[targets.values, features])?;
+        }
         Ok(targets)
     }
 

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::batch::grid_rows;
 use super::{EnergyBasedProcess, PictureParts};
 use crate::batch::SetBatch;
-use crate::energy::{LevelsEnergy, Observed, known_places};
+use crate::energy::{LevelsEnergy, Observed, Seen, View, known_places};
+use crate::process::hypotheses::log_mean_of_draws;
 use crate::process::task::{check_dimensions, count_locations};
 use crate::process::{Hypotheses, LogDensity, Predictive};
 use crate::rng::Stream;
-use crate::tape::{Choice, Tape, Var};
+use crate::tape::{Choice, Gaussian, Tape, Var};
 use crate::{IndexedSet, Result, SetOffsets};
 
 /// Rows that are computed at once.
@@ -76,6 +78,52 @@ impl<'a> LevelsPredictive<'a> {
         Ok(Self { process, levels, context, seen })
     }
 
+    /// Draws of both levels given everything, and log q(θ, z | context) − log q(θ, z | all) of each.
+    fn latents_given(
+        &self,
+        targets: &IndexedSet,
+        count: usize,
+        stream: Stream,
+    ) -> Result<(Latents, Vec<f64>)> {
+        let process = self.process;
+        let posterior = &process.parts.posterior;
+        let all = self.context.union(&process.as_batch("targets", targets)?)?;
+        let mut tape = process.device.tape();
+        tape.read(&process.parameters);
+        let mut read = |sets: &SetBatch, count: usize| {
+            let rows = posterior.rows(sets)?.upload(&process.device)?;
+            let read = posterior.read(&mut tape, &rows)?;
+            Ok::<_, crate::Error>((tape.download(read.pooled)?, read.tiled(&mut tape, count)?))
+        };
+        let ((pooled, context), (_, all)) = (read(&self.context, count)?, read(&all, count)?);
+        let theta = tape.draw(all.law, stream.child(0))?;
+        let mut ratio = log_ratio(&mut tape, theta, (context.law, all.law))?;
+        let mut codes = None;
+        if let Some(PictureParts { local: Some(local), .. }) = &process.parts.picture {
+            let (prior, law) =
+                (local.read(&mut tape, theta, &context)?, local.read(&mut tape, theta, &all)?);
+            let drawn = tape.draw(law, stream.child(1))?;
+            let more = log_ratio(&mut tape, drawn, (prior, law))?;
+            ratio = tape.add(ratio, more)?;
+            codes = Some(tape.download(drawn)?);
+        }
+        let weights = tape.download(ratio)?.into_iter().map(f64::from).collect();
+        Ok((Latents { thetas: tape.download(theta)?, codes, pooled, count }, weights))
+    }
+
+    /// log p of all targets together, by draws of the latents given everything: see
+    /// [`LatentProcess::log_joint_mass`].
+    pub(crate) fn log_joint_mass(
+        &self,
+        targets: &IndexedSet,
+        count: usize,
+        stream: Stream,
+    ) -> Result<f64> {
+        let (latents, weights) = self.latents_given(targets, count, stream)?;
+        let found = self.hypotheses_under(targets, &latents)?;
+        Ok(log_mean_of_draws(&found.log_mass, targets.len(), &weights))
+    }
+
     fn latents(&self, count: usize, stream: Stream) -> Result<Latents> {
         let process = self.process;
         let thetas = process.draw_latents(&self.context, count, stream)?;
@@ -87,8 +135,8 @@ impl<'a> LevelsPredictive<'a> {
         let codes = match &process.parts.picture {
             Some(PictureParts { local: Some(local), .. }) => {
                 let theta = tape.upload(thetas.clone(), (count, process.config.latent_dim))?;
-                let repeated = tape.upload(pooled.repeat(count), (count, pooled.len()))?;
-                let law = local.read(&mut tape, theta, repeated)?;
+                let repeated = read.tiled(&mut tape, count)?;
+                let law = local.read(&mut tape, theta, &repeated)?;
                 let codes = tape.draw(law, stream.child(1))?;
                 Some(tape.download(codes)?)
             }
@@ -152,8 +200,7 @@ impl<'a> LevelsPredictive<'a> {
         if let Some(attention) = &picture.attention {
             let looks = attention.looks(&[seen], &[places], &self.process.device)?;
             let found = attention.find(tape, &looks)?;
-            let again = (0..count).flat_map(|_| 0..places.len()).map(number).collect();
-            parts.push(tape.gather(found, &Arc::new(Choice::new(places.len(), again)?))?);
+            parts.push(tape.tile(found, count)?);
         }
         // Where the context is hidden from targets, the canvas does not show it either.
         let width = latents.pooled.len();
@@ -170,6 +217,15 @@ impl<'a> LevelsPredictive<'a> {
         };
         let rows = (0..count).flat_map(|draw| places.iter().map(move |p| draw * num_places + p));
         let rows = Arc::new(Choice::new(count * num_places, rows.map(number).collect())?);
+        if let Some(view) = &picture.view {
+            if codes.is_some() {
+                let context = see(tape, view, seen)?.repeated(tape, count)?;
+                parts.push(view.read(tape, (&context, codes), &rows)?);
+            } else {
+                let found = viewed(tape, view, seen, places)?;
+                parts.push(tape.tile(found, count)?);
+            }
+        }
         parts.extend(picture.canvas.read(tape, (theta, pooled, codes), &rows)?);
         Ok(())
     }
@@ -190,7 +246,11 @@ impl<'a> LevelsPredictive<'a> {
         count: usize,
         stream: Stream,
     ) -> Result<Hypotheses> {
-        let space = &self.process.space;
+        self.hypotheses_under(targets, &self.latents(count, stream)?)
+    }
+
+    fn hypotheses_under(&self, targets: &IndexedSet, latents: &Latents) -> Result<Hypotheses> {
+        let (space, count) = (&self.process.space, latents.count);
         check_dimensions("targets", targets, space.location_dim, space.value_dim)?;
         let (m, alphabet) = (targets.len(), self.levels.alphabet);
         if m == 0 || count == 0 {
@@ -203,7 +263,7 @@ impl<'a> LevelsPredictive<'a> {
         // On [−1, 1], as networks read them.
         let mut mean = vec![0.0_f64; count * m * channels];
         let middles = alphabet.unit_values();
-        self.visit((targets.locations(), m), &self.latents(count, stream)?, |rows| {
+        self.visit((targets.locations(), m), latents, |rows| {
             let (start, total) = (rows.first * m, rows.offsets.num_elements());
             for channel in 0..channels {
                 let told: Vec<f32> = (0..total)
@@ -305,6 +365,33 @@ impl<'a> LevelsPredictive<'a> {
         let values = units.into_iter().map(|unit| alphabet.number(f64::from(unit))).collect();
         Ok(Rendered { values, log_mass })
     }
+}
+
+/// log prior − log law of draws, `[draws, 1]`.
+fn log_ratio(tape: &mut Tape, drawn: Var, (prior, law): (Gaussian, Gaussian)) -> Result<Var> {
+    let (above, below) = (tape.log_density(drawn, prior)?, tape.log_density(drawn, law)?);
+    let difference = tape.subtract(above, below)?;
+    tape.row_sums(difference)
+}
+
+/// What a view finds in one context, on the way down.
+fn see(tape: &mut Tape, view: &View, seen: &Observed) -> Result<Seen> {
+    let (grids, shape) = grid_rows(&[seen], tape.device())?;
+    let grids = tape.constant(grids, shape)?;
+    view.see(tape, grids)
+}
+
+/// What targets at places read of one context where there are no codes: the same for all draws.
+pub(super) fn viewed(
+    tape: &mut Tape,
+    view: &View,
+    seen: &Observed,
+    places: &[usize],
+) -> Result<Var> {
+    let context = see(tape, view, seen)?;
+    let rows = places.iter().map(|&place| u32::try_from(place).unwrap_or(u32::MAX));
+    let rows = Choice::new(seen.is_known.len(), rows.collect())?;
+    view.read(tape, (&context, None), &Arc::new(rows))
 }
 
 impl EnergyBasedProcess {

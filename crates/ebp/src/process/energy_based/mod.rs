@@ -17,6 +17,7 @@
 mod around;
 mod bags;
 mod batch;
+mod bounds;
 mod codes;
 mod denoise;
 mod fill;
@@ -33,13 +34,16 @@ mod sampled;
 mod score;
 mod simulate;
 mod step_points;
+mod step_views;
 mod tempered;
 mod walk;
 mod whole;
 
 use crate::Result;
 use crate::energy::WordsEnergy;
-use crate::energy::{Canvas, CrossAttention, ElementEnergy, Energy, LevelsEnergy, Surroundings};
+use crate::energy::{
+    Canvas, CrossAttention, ElementEnergy, Energy, LevelsEnergy, Surroundings, View,
+};
 use crate::partition::{LearnedSampler, Partition, partition};
 use crate::posterior::{LocalPosterior, Posterior};
 use crate::recipe::{EnergyBasedConfig, Estimator, Space};
@@ -48,13 +52,13 @@ use crate::tensor::Tensors;
 
 pub use self::bags::{BagEvidence, BagPredictive};
 pub use self::batch::{Batch, BatchMaker};
+pub use self::bounds::{BoundedPartition, PartitionBounds};
 pub use self::codes::LatentCodes;
 pub use self::denoise::DenoiseSettings;
 pub use self::fill::FillSettings;
 pub use self::levels::{LevelsPredictive, Rendered, Rendering};
 pub use self::points::{DrawReport, DrawSettings, PointMethod, PointStart};
 pub use self::predict::{EnergyBasedPredictive, PredictionRule};
-pub use self::sampled::PartitionBounds;
 pub use self::score::{ScoreSettings, SetScore};
 pub use self::whole::PointsPredictive;
 
@@ -87,6 +91,7 @@ struct PictureParts {
     surroundings: Surroundings,
     canvas: Canvas,
     attention: Option<CrossAttention>,
+    view: Option<View>,
     local: Option<LocalPosterior>,
 }
 
@@ -94,7 +99,8 @@ impl PictureParts {
     /// Numbers that are computed on the tape, beside those of the surroundings.
     fn num_computed(&self) -> usize {
         let attended = self.attention.as_ref().map_or(0, CrossAttention::width);
-        self.canvas.num_painted() + attended
+        let viewed = self.view.as_ref().map_or(0, View::width);
+        self.canvas.num_painted() + attended + viewed
     }
 }
 
@@ -113,9 +119,13 @@ impl Parts {
                 let num_pooled = posterior.num_pooled();
                 let mut group = model.group("attention");
                 let attention = CrossAttention::new(config, &surroundings, device, &mut group)?;
-                let canvas = Canvas::new(config, grid, num_pooled, &mut model.group("canvas"))?;
-                let local = LocalPosterior::new(config, num_pooled, &mut model.group("local"))?;
-                Some(PictureParts { surroundings, canvas, attention, local })
+                let (cells, _) = posterior.cells(config);
+                let mut group = model.group("canvas");
+                let canvas = Canvas::new(config, (grid, cells), num_pooled, &mut group)?;
+                let of_places = (grid, space.value_dim);
+                let view = View::new(config, of_places, cells, &mut model.group("view"))?;
+                let local = LocalPosterior::new(config, &posterior, &mut model.group("local"))?;
+                Some(PictureParts { surroundings, canvas, attention, view, local })
             }
             None => None,
         };

@@ -7,7 +7,8 @@
 //! geometric   p(x | t) ∝ exp(mean_m u(x, t; θ_m))          the paper's eq. (pred_approx)
 //! ```
 
-use super::levels::LevelsPredictive;
+use super::bounds::mean_of_estimates;
+use super::levels::{LevelsPredictive, viewed};
 use super::nodes::{Chunk, Distinct, Nodes, for_each_chunk};
 use super::{BagPredictive, Energy, EnergyBasedProcess, PointsPredictive};
 use crate::batch::SetBatch;
@@ -98,7 +99,8 @@ impl EnergyBasedProcess {
         Observed::new(grid, channels, context.locations(0), context.values(0)).map(Some)
     }
 
-    /// The numbers of locations `[m, d_t]` that are no function of parameters.
+    /// The numbers of locations `[m, d_t]` that are the same for all draws of the latents; for energies
+    /// of all levels at once those that are no function of parameters.
     pub(super) fn location_rows(
         &self,
         seen: Option<&Observed>,
@@ -106,7 +108,17 @@ impl EnergyBasedProcess {
     ) -> Result<Vec<f32>> {
         if let (Some(picture), Some(seen)) = (&self.parts.picture, seen) {
             let places = known_places(picture.surroundings.grid, locations)?;
-            return Ok(picture.surroundings.rows(seen, &places));
+            let rows = picture.surroundings.rows(seen, &places);
+            let (Some(view), Energy::Element(_)) = (&picture.view, &self.parts.energy) else {
+                return Ok(rows);
+            };
+            // Energies of one value read everything as numbers of the host.
+            let mut tape = self.device.tape();
+            tape.read(&self.parameters);
+            let found = viewed(&mut tape, view, seen, &places)?;
+            let own = tape.upload(rows, (places.len(), picture.surroundings.num_features()))?;
+            let both = tape.concat(&[own, found])?;
+            return tape.download(both);
         }
         let mut rows = Vec::new();
         for location in locations.chunks_exact(self.space.location_dim) {
@@ -308,6 +320,21 @@ impl EnergyBasedPredictive<'_> {
             Ok(())
         })?;
         Ok(normalisers)
+    }
+
+    /// The mean over locations of log Z(t; θ), by quadrature or with its standard error, and the features
+    /// of the locations `[m, width]`.
+    pub(super) fn mean_log_partition(&self, locations: &[f64]) -> Result<(LogDensity, Vec<f32>)> {
+        let rows = self.rows(locations)?;
+        let distinct = self.distinct(&rows);
+        let normalisers = self.normalisers(&distinct)?;
+        let of_place = |&place: &usize| {
+            let Normaliser { log_partitions, error } = &normalisers[place];
+            let value = log_partitions.iter().sum::<f64>() / log_partitions.len() as f64;
+            LogDensity { value, std_error: *error }
+        };
+        let found: Vec<_> = distinct.of_target.iter().map(of_place).collect();
+        Ok((mean_of_estimates(&found), rows))
     }
 
     fn mean_exponents(&self, chunk: &Chunk, place: usize) -> Vec<f64> {

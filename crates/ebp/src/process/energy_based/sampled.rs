@@ -8,7 +8,6 @@ use super::points::PointStart;
 use crate::energy::{ElementEnergy, Energy};
 use crate::partition::LearnedSampler;
 use crate::point::{PointBatch, PointMlp};
-use crate::process::LogDensity;
 use crate::rng::Stream;
 use crate::sampler::{Followed, Places, Purpose};
 use crate::tape::Tape;
@@ -42,7 +41,7 @@ impl EnergyBasedProcess {
         };
         let (k, dim) = (self.config.latent_dim, self.space.value_dim);
         let mut tape = self.device.tape();
-        let (followed, places) = self.follow(&mut tape, (learned, energy), theta)?;
+        let (followed, places) = self.follow(&mut tape, (learned, energy), theta, &[])?;
         let wanted = (count, Purpose::Use);
         let draws = learned.sampler.draw(&mut tape, followed, &places, wanted, stream)?;
         let values = tape.download(draws.values)?;
@@ -69,15 +68,15 @@ impl EnergyBasedProcess {
             })
             .collect())
     }
-}
 
-impl EnergyBasedProcess {
-    /// A tape that reads energy and sampler, the energy at codes `[sets, k]`, and a place per set.
-    fn follow<'a>(
+    /// A tape that reads energy and sampler, the energy at codes `[sets, k]`, and a place per set; or, with
+    /// `features` `[places, width]` of locations, the places of a single set.
+    pub(super) fn follow<'a>(
         &self,
         tape: &mut Tape,
         (learned, energy): (&LearnedSampler, &'a ElementEnergy),
         theta: &[f32],
+        features: &[f32],
     ) -> Result<(Followed<'a>, Places)> {
         let k = self.config.latent_dim;
         let sets = theta.len() / k;
@@ -85,75 +84,28 @@ impl EnergyBasedProcess {
         tape.read(&learned.parameters);
         let theta = tape.upload(theta.to_vec(), (sets, k))?;
         let parameters = energy.calibrated(tape, false)?;
-        let places = Places { features: None, offsets: Arc::new(SetOffsets::uniform(sets, 1)?) };
+        let places = if features.is_empty() {
+            Places { features: None, offsets: Arc::new(SetOffsets::uniform(sets, 1)?) }
+        } else {
+            let (width, numbers) = (self.parts.num_features, features.to_vec());
+            let count = numbers.len() / width;
+            let features = Some(tape.upload(numbers, (count, width))?);
+            Places { features, offsets: Arc::new(SetOffsets::from_sizes([count])?) }
+        };
         Ok((Followed { energy, parameters, theta }, places))
     }
-
-    /// log Z(θ) from both sides by the learned sampler, where there is one whose density is known
-    /// anywhere (a mixture):
-    ///
-    /// ```text
-    /// E_q[u − L]  ≤  log Z  ≤  E_p[u − L]
-    /// ```
-    ///
-    /// `following` are points of the law p(· | θ), as exact as they are.
-    pub(super) fn partition_bounds(
-        &self,
-        theta: &[f32],
-        following: &[f32],
-        stream: Stream,
-    ) -> Result<Option<PartitionBounds>> {
-        let (Some(learned), Energy::Element(energy)) = (self.sampler(), &self.parts.energy) else {
-            return Ok(None);
-        };
-        if !self.config.sampler.has_densities() {
-            return Ok(None);
-        }
-        let (dim, mut tape) = (self.space.value_dim, self.device.tape());
-        let (followed, places) = self.follow(&mut tape, (learned, energy), theta)?;
-        let count = following.len() / dim;
-        let ends = tape.upload(following.to_vec(), (count, dim))?;
-        let Some(reached) =
-            learned.sampler.reach(&mut tape, followed, &places, ends, stream.child(0))?
-        else {
-            return Ok(None);
-        };
-        let wanted = (count, Purpose::Use);
-        let draws = learned.sampler.draw(&mut tape, followed, &places, wanted, stream.child(1))?;
-        let drawn = tape.download(draws.values)?;
-        let gaps = |points: &[f32], densities: Vec<f32>| -> Result<Vec<f64>> {
-            let u = self.log_potentials(points, theta)?;
-            Ok(u.iter().zip(densities).map(|(u, l)| f64::from(*u) - f64::from(l)).collect())
-        };
-        let below = gaps(&drawn, tape.download(draws.log_density)?)?;
-        let above = gaps(following, tape.download(reached)?)?;
-        Ok(Some(PartitionBounds { lower: mean(&below), upper: mean(&above) }))
-    }
-}
-
-/// log Z from both sides, each the mean of numbers with its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PartitionBounds {
-    /// At most log Z, but for its error.
-    pub lower: LogDensity,
-    /// At least log Z, but for its error and that of the points that it is taken over.
-    pub upper: LogDensity,
-}
-
-fn mean(numbers: &[f64]) -> LogDensity {
-    let count = numbers.len().max(2) as f64;
-    let value = numbers.iter().sum::<f64>() / count;
-    let squares: f64 = numbers.iter().map(|x| (x - value).powi(2)).sum();
-    LogDensity { value, std_error: (squares / (count - 1.0) / count).sqrt() }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::PartitionBounds;
     use super::*;
+    use crate::process::LogDensity;
     use crate::recipe::{
         Dynamics, EnergyBasedConfig, Estimator, ReverseKernel, SamplerConfig, SamplerKind, Space,
     };
     use crate::tape::Device;
+    use crate::tensor::Tensor;
 
     const HALF: f32 = 2.0;
     const PER_AXIS: u16 = 48;
@@ -174,11 +126,30 @@ mod tests {
                 num_layers: 4,
                 hyper_widths: vec![8],
                 num_dynamics_steps: 5,
+                dynamics_widths: vec![8],
                 ..sampler
             },
             ..EnergyBasedConfig::points()
         };
-        EnergyBasedProcess::new(config, Space::points(3, HALF), 3, &Device::default()).unwrap()
+        let space = Space::points(3, HALF);
+        let mut process = EnergyBasedProcess::new(config, space, 3, &Device::default()).unwrap();
+        // Networks within steps end in zeros: they must say something.
+        let mut state = process.state().unwrap();
+        for (name, tensor) in &mut state {
+            if ["kick", "drift"]
+                .iter()
+                .any(|end| name == &format!("parameters/sampler.dynamics.{end}"))
+            {
+                let mut numbers = vec![0.0; tensor.as_f32().unwrap().len()];
+                Stream::new(4, "weights").fill_normal(0, 0, &mut numbers);
+                for weight in &mut numbers {
+                    *weight *= 0.05;
+                }
+                *tensor = Tensor::new(tensor.dims().to_vec(), numbers).unwrap();
+            }
+        }
+        process.restore(&state).unwrap();
+        process
     }
 
     /// E exp(u − L) = Z over draws with their tracked log density L, against the midpoint rule: a
@@ -193,6 +164,7 @@ mod tests {
             (flow, Dynamics::None, ReverseKernel::Langevin),
             (flow, Dynamics::Hamiltonian, ReverseKernel::Langevin),
             (flow, Dynamics::GeneralizedHamiltonian, ReverseKernel::Langevin),
+            (mixture, Dynamics::GeneralizedHamiltonian, ReverseKernel::Langevin),
         ] {
             let process = untrained(SamplerConfig {
                 kind,
@@ -235,9 +207,15 @@ mod tests {
     /// sampler far from the law leaves apart.
     #[test]
     fn log_z_lies_between_the_bounds_of_the_sampler() {
-        for dynamics in [Dynamics::None, Dynamics::Langevin] {
+        for dynamics in [
+            Dynamics::None,
+            Dynamics::Langevin,
+            Dynamics::Hamiltonian,
+            Dynamics::GeneralizedHamiltonian,
+        ] {
+            let step_size = if dynamics == Dynamics::Langevin { 0.01 } else { 0.05 };
             let process =
-                untrained(SamplerConfig { dynamics, step_size: 0.01, ..SamplerConfig::points() });
+                untrained(SamplerConfig { dynamics, step_size, ..SamplerConfig::points() });
             let theta = [0.5, -0.5];
             let mlp = process.element_network().unwrap();
             let stream = Stream::new(5, "bounds");
@@ -245,7 +223,8 @@ mod tests {
             let (dim, start) = (3, PointStart::SamplerResampled);
             let drawn = process.sampler_weighted(&mlp, &theta, 60_000, start, stream).unwrap();
             let following = super::super::grid::resample(&drawn[0], dim, 4000, stream.child(1));
-            let bounds = process.partition_bounds(&theta, &following, stream.child(2));
+            let asked = (&theta[..], &[][..]);
+            let bounds = process.partition_bounds(asked, &following, stream.child(2));
             let PartitionBounds { lower, upper } = bounds.unwrap().unwrap();
             let apart =
                 |a: LogDensity, b: LogDensity| (a.value - b.value) / a.std_error.hypot(b.std_error);

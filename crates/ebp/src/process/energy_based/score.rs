@@ -16,9 +16,9 @@
 use rayon::prelude::*;
 
 use super::around::TARGET_ERROR;
-use super::grid::resample;
+use super::grid::{Weighted, resample};
 use super::laplace::{Laplace, Question};
-use super::{EnergyBasedProcess, PartitionBounds};
+use super::{BoundedPartition, EnergyBasedProcess, PartitionBounds};
 use crate::latent::{Prior, StandardPrior};
 use crate::point::{CandidateValues, PointBatch, PointMlp};
 use crate::process::LogDensity;
@@ -122,11 +122,8 @@ impl EnergyBasedProcess {
         let inside: Vec<f32> =
             ordered.chunks_exact(dim).filter(|x| is_inside(x)).flatten().copied().collect();
         let outside = (set.len() - inside.len()) / dim;
-        let around = self.around(mlp, &ordered, mean, settings.num_proposals, stream.child(1))?;
-        let log_partition = LogDensity::of_mean(&around.log_weights);
-        let count = around.log_weights.len().min(BOUND_PLACES);
-        let following = resample(&around, dim, count, stream.child(2));
-        let partition_bounds = self.partition_bounds(mean, &following, stream.child(3))?;
+        let (around, log_partition, partition_bounds) =
+            self.normaliser(mlp, &ordered, mean, settings.num_proposals, stream)?;
         let at_mean = self.log_potentials(set, mean)?;
         #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
         let log_z = log_partition.value as f32;
@@ -160,6 +157,39 @@ impl EnergyBasedProcess {
             holds: integral.holds,
             num_evaluations: integral.num_evaluations,
         })
+    }
+
+    /// log Z(θ) by importance sampling around a set's points `[n, d]` and the model's, and from both sides
+    /// where a learned sampler can; with the places it was found by.
+    fn normaliser(
+        &self,
+        mlp: &PointMlp,
+        ordered: &[f32],
+        theta: &[f32],
+        num_proposals: usize,
+        stream: Stream,
+    ) -> Result<(Weighted, LogDensity, Option<PartitionBounds>)> {
+        let around = self.around(mlp, ordered, theta, num_proposals, stream.child(1))?;
+        let log_partition = LogDensity::of_mean(&around.log_weights);
+        let count = around.log_weights.len().min(BOUND_PLACES);
+        let following = resample(&around, self.space.value_dim, count, stream.child(2));
+        let bounds = self.partition_bounds((theta, &[]), &following, stream.child(3))?;
+        Ok((around, log_partition, bounds))
+    }
+
+    /// log Z at the code μ of a set, by as many proposals as its error asks for and from both sides; `None`
+    /// without a sampler whose density is known anywhere.
+    pub(crate) fn bounded_partition_of_set(
+        &self,
+        set: &[f32],
+        mean: &[f32],
+        stream: Stream,
+    ) -> Result<Option<BoundedPartition>> {
+        let mlp = &self.element_network()?;
+        let ordered = ordered(set, self.space.value_dim);
+        let num_proposals = ScoreSettings::default().num_proposals;
+        let (_, estimate, bounds) = self.normaliser(mlp, &ordered, mean, num_proposals, stream)?;
+        Ok(bounds.map(|bounds| BoundedPartition { estimate, bounds }))
     }
 
     /// log ∫ exp ℓ(θ) dθ.
@@ -218,9 +248,29 @@ impl EnergyBasedProcess {
     /// [`Error::WrongLength`](crate::Error::WrongLength) or [`Error::NonFinite`](crate::Error::NonFinite)
     /// naming what does not fit.
     pub fn log_potentials(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
+        self.potentials_at(points, &[], theta)
+    }
+
+    /// The same at places with features `[places, width]`, as many points of every place; without any, of
+    /// points alone.
+    pub(super) fn potentials_at(
+        &self,
+        points: &[f32],
+        features: &[f32],
+        theta: &[f32],
+    ) -> Result<Vec<f32>> {
         let dim = self.space.value_dim;
-        let offsets = SetOffsets::from_sizes([points.len() / dim])?;
-        let batch = PointBatch { elements: points, offsets: &offsets, context: theta };
+        let count = points.len() / dim;
+        let offsets = SetOffsets::from_sizes([count])?;
+        let mut elements = points.to_vec();
+        if !features.is_empty() {
+            let width = self.parts.num_features;
+            let per_place = count / (features.len() / width);
+            let rows = features.chunks_exact(width).flat_map(|row| [row].repeat(per_place));
+            let pairs = points.chunks_exact(dim).zip(rows);
+            elements = pairs.flat_map(|(x, row)| [x, row].concat()).collect();
+        }
+        let batch = PointBatch { elements: &elements, offsets: &offsets, context: theta };
         let f = self.device.backend().values(&self.element_network()?, &batch)?;
         Ok(f.par_iter().zip(points.par_chunks_exact(dim)).map(|(f, x)| f + self.base(x)).collect())
     }

@@ -1,10 +1,11 @@
-//! What a step reads of sets of points: some of them, stretched, jittered and perturbed, and
-//! candidates for log Z around them.
+//! What a step reads of sets of points: some of them, changed as a whole (`step_views.rs`), jittered and
+//! perturbed, and candidates for log Z around them.
 
+use super::step_views::{augment, view};
 use crate::data::mesh::drawn;
 use crate::partition::{GridMixture, Proposals, Workspace};
 use crate::point::cpu::vectorise::Vectoriser;
-use crate::recipe::{AugmentationConfig, EnergyBasedConfig, Space};
+use crate::recipe::{EnergyBasedConfig, Space};
 use crate::rng::Stream;
 use crate::tape::DrawDomain;
 
@@ -62,7 +63,7 @@ pub(super) fn prepare(
         points.extend_from_slice(&target[index * dim..(index + 1) * dim]);
     }
     if plan.is_training {
-        augment(&mut points, (config, space), stream.child(5));
+        augment(&mut points, &config.augmentation, space, stream.child(5));
     }
     if plan.jitter > 0.0 {
         memory.noise.resize(points.len(), 0.0);
@@ -80,6 +81,9 @@ pub(super) fn prepare(
     };
     if plan.is_training && config.perturbation.share > 0.0 {
         perturb(&mut prepared.all, config, dim, stream.child(2), &mut memory.noise);
+    }
+    if plan.is_training && config.view.share > 0.0 {
+        view(&mut prepared.all, &config.view, dim, stream.child(6));
     }
     if plan.num_candidates > 0 {
         propose((config, space), &points, plan, stream, (&mut prepared, &mut memory.workspace));
@@ -128,32 +132,6 @@ pub(super) fn num_uniform(config: &EnergyBasedConfig, count: usize) -> usize {
     let rest = 1.0 - config.proposal.sampler_share;
     let share = config.proposal.uniform_share / rest.max(f64::MIN_POSITIVE);
     ((share * count as f64).round() as usize).clamp(1, count.max(2) - 1)
-}
-
-/// Mirrors and stretches a whole set. A point that would leave the domain stays at its wall, where
-/// Z is still taken.
-fn augment(points: &mut [f32], (config, space): (&EnergyBasedConfig, &Space), stream: Stream) {
-    let settings = &config.augmentation;
-    if *settings == AugmentationConfig::default() {
-        return;
-    }
-    let mut factors = vec![0.0; space.value_dim];
-    stream.child(0).fill_normal(0, 0, &mut factors);
-    for factor in &mut factors {
-        *factor = (settings.stretch * *factor).exp();
-    }
-    let mut coins = vec![0.0; settings.mirror_axes.len()];
-    stream.child(1).fill_uniform(0, 0, &mut coins);
-    for (&axis, coin) in settings.mirror_axes.iter().zip(coins) {
-        if coin < 0.5 {
-            factors[axis] = -factors[axis];
-        }
-    }
-    for point in points.chunks_exact_mut(space.value_dim) {
-        for (x, factor) in point.iter_mut().zip(&factors) {
-            *x = (*x * factor).clamp(space.low, space.high);
-        }
-    }
 }
 
 /// Noise everywhere, or in a ball around a random point, or none.

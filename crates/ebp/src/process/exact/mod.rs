@@ -134,6 +134,9 @@ pub trait Family: Clone + Debug + Send + Sync {
     /// With other values of those.
     fn with_log_parameters(&self, log_parameters: &[f64]) -> Self;
 
+    /// The same parameters by name, as they are.
+    fn parameters(&self) -> Vec<(&'static str, f64)>;
+
     /// log p of n numbers of one output with covariance K̃ and form β.
     fn log_density(&self, n: f64, log_determinant: f64, form: f64) -> f64;
 
@@ -205,6 +208,17 @@ impl<F: Family> EllipticalProcess<F> {
     /// (ν − 2 of the Student-t process), in the units of the scaled values.
     pub fn log_parameters(&self) -> Vec<f64> {
         [self.covariance.log_parameters(), self.family.log_parameters()].concat()
+    }
+
+    /// All hyperparameters by name, the kernel's, the noise variance and the family's own, in the units of
+    /// the scaled values.
+    pub fn hyperparameters(&self) -> Vec<(&'static str, f64)> {
+        let kernel = self.kernel();
+        let own = kernel.log_parameters().into_iter().map(f64::exp);
+        let mut all: Vec<_> = kernel.parameter_names().into_iter().zip(own).collect();
+        all.push(("noise_variance", self.covariance.noise_variance));
+        all.extend(self.family.parameters());
+        all
     }
 
     fn with_log_parameters(&self, log_parameters: &[f64]) -> Result<Self> {

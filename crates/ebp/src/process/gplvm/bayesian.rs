@@ -14,7 +14,7 @@ use super::conditional::{Conditional, mirrored_inverse};
 use super::psi::{Locations, Slopes, Statistics};
 use super::{LatentMap, Objective, check_table};
 use crate::error::check_length;
-use crate::kernel::{Kernel, RbfArd};
+use crate::kernel::{Kernel, Pairs, RbfArd};
 use crate::linalg::{Cholesky, Matrix};
 use crate::rng::Stream;
 use crate::{Error, IndexedSet, Result};
@@ -216,10 +216,10 @@ impl LatentMap for BayesianGplvm {
         let mut kernel = vec![0.0; 1 + dim];
         for (j, z) in self.inducing.chunks_exact(dim).enumerate() {
             let weights = by_inducing.column(j);
-            self.kernel.add_gradient(z, &self.inducing, weights, &mut kernel);
+            self.kernel.add_gradient(Pairs::new(z, &self.inducing, weights), &mut kernel);
             let twice: Vec<f64> = weights.iter().map(|w| 2.0 * w).collect();
             let own = &mut slopes.inducing[j * dim..][..dim];
-            self.kernel.add_location_gradient(z, &self.inducing, &twice, own);
+            self.kernel.add_location_gradient(Pairs::new(z, &self.inducing, &twice), own);
         }
         kernel[0] += slopes.log_signal_variance - 0.5 * beta * d * n * v;
         kernel[1..].iter_mut().zip(&slopes.log_length_scales).for_each(|(sum, s)| *sum += s);
@@ -241,20 +241,8 @@ impl LatentMap for BayesianGplvm {
         Ok(Objective { value, gradient, jitter })
     }
 
-    fn latents(&self) -> &[f64] {
-        self.rows.locations()
-    }
-
-    fn latent_dim(&self) -> usize {
-        self.rows.location_dim()
-    }
-
-    fn values(&self) -> &[f64] {
-        self.rows.values()
-    }
-
-    fn value_dim(&self) -> usize {
-        self.rows.value_dim()
+    fn rows(&self) -> &IndexedSet {
+        &self.rows
     }
 
     fn length_scales(&self) -> Vec<f64> {

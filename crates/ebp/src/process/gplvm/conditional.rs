@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::error::check_length;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Pairs};
 use crate::linalg::{Cholesky, Matrix};
 use crate::process::Prediction;
 use crate::process::lbfgs::{Evaluation, Limits, minimise};
@@ -126,9 +126,11 @@ impl Conditional {
             by_cross.iter_mut().zip(column).for_each(|(sum, b)| *sum += error * b);
         }
         let mut gradient = vec![0.0; location.len()];
-        self.kernel.add_location_gradient(location, &self.points, &by_cross, &mut gradient);
+        let across = Pairs::new(location, &self.points, &by_cross);
+        self.kernel.add_location_gradient(across, &mut gradient);
         // ∂k(t, t)/∂t is twice that by one argument.
-        self.kernel.add_location_gradient(location, location, &[2.0 * by_variance], &mut gradient);
+        let own = [2.0 * by_variance];
+        self.kernel.add_location_gradient(Pairs::new(location, location, &own), &mut gradient);
         let mut log_density = self.log_density(value, location)?;
         if self.has_prior {
             log_density -= 0.5 * dot(location, location);

@@ -26,7 +26,7 @@ pub use point::Gplvm;
 pub use principal::principal_components;
 
 use super::lbfgs::{Evaluation, Limits, Stop, minimise};
-use crate::{Error, Result};
+use crate::{Error, IndexedSet, Result};
 
 /// Latents and logarithms stay within this: kernels are constant long before.
 const FARTHEST: f64 = 60.0;
@@ -50,17 +50,28 @@ pub trait LatentMap: Debug + Sized {
     /// [`Error::NotPositiveDefinite`] if a covariance cannot be factorised.
     fn objective(&self) -> Result<Objective>;
 
-    /// The latent locations `[n, q]`: the estimate, or the means.
-    fn latents(&self) -> &[f64];
+    /// Rows at latent locations: the estimates, or the means.
+    fn rows(&self) -> &IndexedSet;
+
+    /// The latent locations `[n, q]`.
+    fn latents(&self) -> &[f64] {
+        self.rows().locations()
+    }
 
     /// q.
-    fn latent_dim(&self) -> usize;
+    fn latent_dim(&self) -> usize {
+        self.rows().location_dim()
+    }
 
     /// The rows `[n, d]`.
-    fn values(&self) -> &[f64];
+    fn values(&self) -> &[f64] {
+        self.rows().values()
+    }
 
     /// d.
-    fn value_dim(&self) -> usize;
+    fn value_dim(&self) -> usize {
+        self.rows().value_dim()
+    }
 
     /// ℓ of every latent dimension, as the squared exponential part of the kernel has them.
     fn length_scales(&self) -> Vec<f64>;

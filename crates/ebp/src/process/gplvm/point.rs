@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::conditional::{Conditional, mirrored_inverse};
 use super::{LatentMap, Objective, check_table};
 use crate::error::check_length;
-use crate::kernel::{Constant, Kernel, Linear, RbfArd, Sum};
+use crate::kernel::{Constant, Kernel, Linear, Pairs, RbfArd, Sum};
 use crate::linalg::Matrix;
 use crate::process::covariance::Covariance;
 use crate::process::{ExactProcess, ExactProcessConfig, GaussianProcess, Predictive, Process};
@@ -127,8 +127,9 @@ impl LatentMap for Gplvm {
             let rows = block.chunks_exact(n).zip(moves.chunks_exact_mut(dim)).enumerate();
             for (offset, (row, moved)) in rows {
                 let location = &latents[(task * ROWS + offset) * dim..][..dim];
-                kernel.add_gradient(location, latents, row, &mut gradient);
-                kernel.add_location_gradient(location, latents, row, moved);
+                let pairs = Pairs::new(location, latents, row);
+                kernel.add_gradient(pairs, &mut gradient);
+                kernel.add_location_gradient(pairs, moved);
             }
             gradient
         };
@@ -145,20 +146,8 @@ impl LatentMap for Gplvm {
         Ok(Objective { value, gradient, jitter })
     }
 
-    fn latents(&self) -> &[f64] {
-        self.rows.locations()
-    }
-
-    fn latent_dim(&self) -> usize {
-        self.rows.location_dim()
-    }
-
-    fn values(&self) -> &[f64] {
-        self.rows.values()
-    }
-
-    fn value_dim(&self) -> usize {
-        self.rows.value_dim()
+    fn rows(&self) -> &IndexedSet {
+        &self.rows
     }
 
     fn length_scales(&self) -> Vec<f64> {

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::config::NetworkConfig;
+use super::config::{Likelihood, NetworkConfig};
+use super::grid::GridPath;
+use super::law::symbols;
 use crate::batch::{SetBatch, TaskBatch};
+use crate::energy::push_features;
 use crate::nn::Step;
 use crate::nn::{Network, Sets};
 use crate::point::Pooling;
@@ -18,29 +21,69 @@ pub(super) struct Batch {
     /// Context and target of each task; only where there is a latent.
     pub(super) unions: Option<Ragged>,
     pub(super) targets: Targets,
+    pub(super) on_grid: Option<OnGrid>,
+}
+
+/// What paths over a grid read.
+#[derive(Debug)]
+pub(super) struct OnGrid {
+    /// Contexts at all places, one after the other.
+    pub(super) grids: Vec<f32>,
+    /// set · places + place of every target.
+    pub(super) rows: Vec<u32>,
 }
 
 /// Elements to be predicted, at least one in every set.
 #[derive(Debug)]
 pub(super) struct Targets {
-    /// `[total, d_t]`.
+    /// What networks read of them, `[total, location_features]`.
     pub(super) locations: Vec<f32>,
     /// `[total, d_x]`.
     pub(super) values: Vec<f32>,
+    /// Levels of the values, one list per coordinate; none for Gaussians.
+    pub(super) symbols: Vec<Arc<Vec<u32>>>,
     pub(super) offsets: Arc<SetOffsets>,
 }
 
 /// Makes [`Batch`]es.
 #[derive(Clone, Debug)]
 pub(super) struct BatchMaker {
-    pub(super) location_dim: usize,
-    pub(super) value_dim: usize,
-    pub(super) has_latent: bool,
+    location_dim: usize,
+    value_dim: usize,
+    reading: Reading,
+    has_latent: bool,
+    likelihood: Likelihood,
+    path: Option<GridPath>,
+}
+
+/// What networks read of elements: their numbers, with sines and cosines of each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    location_frequencies: usize,
+    value_frequencies: usize,
+}
+
+impl Reading {
+    pub(super) fn new(network: &NetworkConfig) -> Self {
+        let NetworkConfig { location_frequencies, value_frequencies, .. } = *network;
+        Self { location_frequencies, value_frequencies }
+    }
+
+    /// Of locations `[total, d_t]`, `[total, location_features]`.
+    pub(super) fn locations(self, locations: &[f32], dim: usize) -> Vec<f32> {
+        let mut rows = Vec::new();
+        for location in locations.chunks_exact(dim) {
+            push_features(location, self.location_frequencies, &mut rows);
+        }
+        rows
+    }
 }
 
 impl BatchMaker {
-    pub(super) fn new(network: &NetworkConfig, has_latent: bool) -> Self {
-        Self { location_dim: network.location_dim, value_dim: network.value_dim, has_latent }
+    pub(super) fn new(network: &NetworkConfig, has_latent: bool, path: Option<GridPath>) -> Self {
+        let NetworkConfig { location_dim, value_dim, likelihood, .. } = *network;
+        let reading = Reading::new(network);
+        Self { location_dim, value_dim, reading, has_latent, likelihood, path }
     }
 }
 
@@ -50,16 +93,26 @@ impl Preparer for BatchMaker {
     fn prepare(&self, tasks: &TaskBatch, _step: &Step) -> Result<Batch> {
         tasks.check(self.location_dim, self.value_dim)?;
         let TaskBatch { context, target } = tasks;
-        let unions =
-            if self.has_latent { Some(Ragged::new(&context.union(target)?)?) } else { None };
+        let read = |sets: &SetBatch| Ragged::new(sets, self.reading);
+        let unions = if self.has_latent { Some(read(&context.union(target)?)?) } else { None };
+        let symbols = match self.likelihood {
+            Likelihood::Gaussian => Vec::new(),
+            Likelihood::Levels => symbols(target.all_values(), self.value_dim)?,
+        };
+        let on_grid = match &self.path {
+            Some(path) => Some(OnGrid { grids: path.grids(context)?, rows: path.places(target)? }),
+            None => None,
+        };
         Ok(Batch {
-            contexts: Ragged::new(context)?,
+            contexts: read(context)?,
             unions,
             targets: Targets {
-                locations: target.all_locations().to_vec(),
+                locations: self.reading.locations(target.all_locations(), self.location_dim),
                 values: target.all_values().to_vec(),
+                symbols,
                 offsets: Arc::new(SetOffsets::from_sizes(target.sizes())?),
             },
+            on_grid,
         })
     }
 }
@@ -70,7 +123,7 @@ pub(super) fn rounded(numbers: &[f64]) -> impl Iterator<Item = f32> + '_ {
     numbers.iter().map(|&x| x as f32)
 }
 
-/// The elements `[x, t]` of several sets, any of which may be empty.
+/// What encoders read of the elements `[x, t]` of several sets, any of which may be empty.
 #[derive(Clone, Debug)]
 pub(super) struct Ragged {
     sizes: Arc<Vec<usize>>,
@@ -80,7 +133,7 @@ pub(super) struct Ragged {
 
 #[derive(Clone, Debug)]
 struct Filled {
-    /// `[total, d_x + d_t]`.
+    /// `[total, value_features + location_features]`.
     elements: Vec<f32>,
     shape: Shape,
     offsets: Arc<SetOffsets>,
@@ -90,16 +143,18 @@ struct Filled {
 }
 
 impl Ragged {
-    pub(super) fn new(sets: &SetBatch) -> Result<Self> {
+    pub(super) fn new(sets: &SetBatch, reading: Reading) -> Result<Self> {
         let (dt, dx, total) = (sets.location_dim(), sets.value_dim(), sets.num_elements());
         let sizes: Vec<usize> = sets.sizes().collect();
         let filled = if total == 0 {
             None
         } else {
-            let mut elements = Vec::with_capacity(total * (dx + dt));
+            let mut elements = Vec::new();
             for index in 0..total {
-                elements.extend_from_slice(&sets.all_values()[index * dx..][..dx]);
-                elements.extend_from_slice(&sets.all_locations()[index * dt..][..dt]);
+                let value = &sets.all_values()[index * dx..][..dx];
+                push_features(value, reading.value_frequencies, &mut elements);
+                let location = &sets.all_locations()[index * dt..][..dt];
+                push_features(location, reading.location_frequencies, &mut elements);
             }
             let offsets = SetOffsets::from_sizes(sizes.iter().copied().filter(|&n| n > 0))?;
             let places = if offsets.num_sets() == sizes.len() {
@@ -107,7 +162,7 @@ impl Ragged {
             } else {
                 Some(places(&sizes, offsets.num_sets())?)
             };
-            let shape = (total, dx + dt);
+            let shape = (total, elements.len() / total);
             Some(Filled { elements, shape, offsets: Arc::new(offsets), places })
         };
         Ok(Self { sizes: Arc::new(sizes), filled })
@@ -216,13 +271,14 @@ mod tests {
         let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
         let mut sets = SetBatch::new(1, 1);
         sets.push(&[], &[]).unwrap();
-        assert!(Ragged::new(&sets).unwrap().filled.is_none());
+        let plain = Reading::new(&NetworkConfig::default());
+        assert!(Ragged::new(&sets, plain).unwrap().filled.is_none());
         sets.push(&[1.0, -1.0], &[3.0, 4.0]).unwrap();
         sets.push(&[], &[]).unwrap();
         sets.push(&[0.5], &[2.0]).unwrap();
         let mut tape = device.tape();
         tape.read(&set);
-        let ragged = Ragged::new(&sets).unwrap().upload(&mut tape).unwrap().filled.unwrap();
+        let ragged = Ragged::new(&sets, plain).unwrap().upload(&mut tape).unwrap().filled.unwrap();
         let pooled = ragged.mean(&mut tape, &network).unwrap();
         let rows = ragged.values(&mut tape, &network).unwrap();
         let by_rows = ragged.mean_rows(&mut tape, rows).unwrap();

@@ -1,5 +1,8 @@
 //! Settings of the neural processes.
 
+use serde::{Deserialize, Serialize};
+
+use crate::data::Grid;
 use crate::point::Activation;
 use crate::tape::AdamConfig;
 use crate::{Error, Result};
@@ -24,6 +27,41 @@ pub enum Deterministic {
     Mean,
     /// Attention from each target to the elements.
     Attention(AttentionConfig),
+    /// Convolutions over the grid at whose places elements stand; a latent is one of every place then.
+    Grid(GridPathConfig),
+}
+
+/// What decoders say of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Likelihood {
+    /// A Gaussian, as published.
+    Gaussian,
+    /// A share of each of the 256 levels of a pixel, channel by channel; for values on [−1, 1].
+    Levels,
+}
+
+impl Likelihood {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gaussian => "gaussian",
+            Self::Levels => "levels",
+        }
+    }
+}
+
+/// Convolutions of a neural process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridPathConfig {
+    /// Where elements stand.
+    pub grid: Grid,
+    /// Channels on every grid, the finest first, each half as fine as the one before.
+    pub widths: Vec<usize>,
+    /// Residual blocks on every grid.
+    pub blocks: usize,
+    /// Side of their windows, odd.
+    pub side: usize,
 }
 
 impl NeuralProcessConfig {
@@ -78,13 +116,42 @@ impl NeuralProcessConfig {
         }
     }
 
+    /// The convolutional conditional neural process (Gordon et al., 2020) of elements on a grid.
+    ///
+    /// ```text
+    /// r = convolutions([known, known · x] at every place),    p(x | t, C) by a decoder of r(t)
+    /// ```
+    ///
+    /// The same wherever on the grid a context stands. Given the context targets are independent.
+    pub fn convolutional(grid: GridPathConfig) -> Self {
+        let deterministic = Deterministic::Grid(grid);
+        Self { network: NetworkConfig::default(), latent: None, deterministic }
+    }
+
+    /// The convolutional neural process with latents (Foong et al., 2020): z at every place, of which
+    /// further convolutions make a whole.
+    ///
+    /// ```text
+    /// log p(x_T | t_T, C) ≈ log mean_l Π p(x_t | r_l(t)),    z_l ~ q(z | C),  r_l = convolutions(z_l)
+    /// ```
+    ///
+    /// Trained by this estimate with a few draws, as published, and not by an evidence bound.
+    pub fn convolutional_latent(grid: GridPathConfig) -> Self {
+        let latent = Some(LatentConfig { latent_dim: 16, ..LatentConfig::default() });
+        Self { latent, ..Self::convolutional(grid) }
+    }
+
     /// The name under which results are reported.
     pub(super) fn name(&self) -> &'static str {
-        match (&self.latent, &self.deterministic) {
-            (_, Deterministic::Attention(_)) => "anp",
-            (Some(_), _) => "np",
-            (None, _) => "cnp",
-        }
+        let is_levels = self.network.likelihood == Likelihood::Levels;
+        let [published, levels] = match (&self.latent, &self.deterministic) {
+            (None, Deterministic::Grid(_)) => ["convcnp", "convcnp-levels"],
+            (Some(_), Deterministic::Grid(_)) => ["convnp", "convnp-levels"],
+            (_, Deterministic::Attention(_)) => ["anp", "anp-levels"],
+            (Some(_), _) => ["np", "np-levels"],
+            (None, _) => ["cnp", "cnp-levels"],
+        };
+        if is_levels { levels } else { published }
     }
 }
 
@@ -97,6 +164,11 @@ pub struct NetworkConfig {
     pub value_dim: usize,
     /// Widths of the hidden layers that encode an element [x, t].
     pub encoder_widths: Vec<usize>,
+    /// Sines and cosines of every number of a location, at frequencies ωⱼ = 2ʲ π/4, that networks read
+    /// beside it.
+    pub location_frequencies: usize,
+    /// The same of every number of a value, for encoders.
+    pub value_frequencies: usize,
     /// The size of an encoded element, and of a set's mean.
     pub representation_dim: usize,
     /// Widths of the hidden layers of the decoder.
@@ -108,8 +180,12 @@ pub struct NetworkConfig {
     /// Published models use 0.1. Where the noise of the data is as small as that the floor would
     /// cost log-likelihood, so it is 0.01 here.
     pub min_std_dev: f64,
+    /// What decoders say of a target.
+    pub likelihood: Likelihood,
     /// The learning rate at the start; it falls to 0 along half a cosine.
     pub learning_rate: f64,
+    /// How slowly the average of the parameters follows them, in [0, 1): what predicts after training.
+    pub average_decay: f32,
     /// The optimiser.
     pub adam: AdamConfig,
 }
@@ -121,17 +197,31 @@ impl Default for NetworkConfig {
             location_dim: 1,
             value_dim: 1,
             encoder_widths: vec![64, 64],
+            location_frequencies: 0,
+            value_frequencies: 0,
             representation_dim: 64,
             decoder_widths: vec![64, 64],
             activation: Activation::Silu,
             min_std_dev: 0.01,
+            likelihood: Likelihood::Gaussian,
             learning_rate: 3e-3,
+            average_decay: 0.99,
             adam: AdamConfig { max_gradient_norm: Some(10.0), ..AdamConfig::default() },
         }
     }
 }
 
 impl NetworkConfig {
+    /// Numbers of a location that networks read.
+    pub(super) fn location_features(&self) -> usize {
+        self.location_dim * (1 + 2 * self.location_frequencies)
+    }
+
+    /// Numbers of a value that encoders read.
+    pub(super) fn value_features(&self) -> usize {
+        self.value_dim * (1 + 2 * self.value_frequencies)
+    }
+
     /// Checks what the constructors of the parts do not.
     pub(super) fn check(&self) -> Result<()> {
         for (field, dim) in [("location_dim", self.location_dim), ("value_dim", self.value_dim)] {
@@ -152,22 +242,28 @@ impl NetworkConfig {
 /// The latent of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentConfig {
-    /// The size of z.
+    /// The size of z; of that of every place with convolutions.
     pub latent_dim: usize,
     /// How many z a predictive density averages over.
     pub num_draws: usize,
+    /// How many z of a set a step averages over, where there is one of every place.
+    pub training_draws: usize,
 }
 
 impl Default for LatentConfig {
-    /// z of 32 numbers, 32 draws.
+    /// z of 32 numbers, 32 draws, 4 in training.
     fn default() -> Self {
-        Self { latent_dim: 32, num_draws: 32 }
+        Self { latent_dim: 32, num_draws: 32, training_draws: 4 }
     }
 }
 
 impl LatentConfig {
     pub(super) fn check(&self) -> Result<()> {
-        for (field, count) in [("latent_dim", self.latent_dim), ("num_draws", self.num_draws)] {
+        for (field, count) in [
+            ("latent_dim", self.latent_dim),
+            ("num_draws", self.num_draws),
+            ("training_draws", self.training_draws),
+        ] {
             if count == 0 {
                 return Err(Error::invalid(field, "at least 1", count));
             }

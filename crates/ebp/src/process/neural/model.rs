@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batch, BatchMaker, RaggedVars};
+use super::batch::{Batch, BatchMaker, OnGrid, Ragged, RaggedVars, Targets};
 use super::config::{Deterministic, NetworkConfig, NeuralProcessConfig};
-use super::gaussian::decoder_law;
+use super::grid::GridPath;
+use super::law::Law;
 use super::network::network;
 use super::paths::{AttentionPath, DeterministicPath, LatentPath, MeanPath};
 use super::predictive::NeuralPredictive;
@@ -20,7 +21,7 @@ use crate::tape::{
 use crate::tensor::Tensors;
 use crate::{IndexedSet, Result, SetOffsets};
 
-/// A conditional, latent or attentive neural process, with its optimiser.
+/// A conditional, latent, attentive or convolutional neural process, with its optimiser.
 ///
 /// ```
 /// use ebp::IndexedSet;
@@ -41,6 +42,7 @@ pub struct NeuralProcess {
     pub(super) network: NetworkConfig,
     pub(super) latent: Option<LatentPath>,
     pub(super) num_draws: usize,
+    training_draws: usize,
     pub(super) deterministic: DeterministicPath,
     decoder: Network,
     pub(super) parameters: ParameterSet,
@@ -62,9 +64,15 @@ impl NeuralProcess {
         let mut group = builder.group("model");
         let num_self_heads = match &deterministic {
             Deterministic::Attention(attention) => attention.num_self_heads(),
-            Deterministic::Absent | Deterministic::Mean => None,
+            Deterministic::Absent | Deterministic::Mean | Deterministic::Grid(_) => None,
         };
-        let (mut value_dim, mut context_dim) = (sizes.location_dim, 0);
+        let num_draws = latent.as_ref().map_or(1, |latent| latent.num_draws);
+        let training_draws = latent.as_ref().map_or(1, |latent| latent.training_draws);
+        if let Some(latent) = &latent {
+            latent.check()?;
+        }
+        let of_places = latent.as_ref().map_or(0, |latent| latent.latent_dim);
+        let (mut value_dim, mut context_dim, mut latent) = (sizes.location_features(), 0, latent);
         let deterministic = {
             let mut group = group.group("deterministic");
             match deterministic {
@@ -78,12 +86,17 @@ impl NeuralProcess {
                     let path = AttentionPath::new(&mut group, &sizes, &attention)?;
                     DeterministicPath::Attention(Box::new(path))
                 }
+                Deterministic::Grid(config) => {
+                    // Its latents are those of places, and it alone knows where a target stands.
+                    latent = None;
+                    let path = GridPath::new(&mut group, &sizes, config, of_places)?;
+                    value_dim = path.width();
+                    DeterministicPath::Grid(Box::new(path))
+                }
             }
         };
-        let num_draws = latent.as_ref().map_or(1, |latent| latent.num_draws);
         let latent = match latent {
             Some(latent) => {
-                latent.check()?;
                 context_dim += latent.latent_dim;
                 let mut group = group.group("latent");
                 Some(LatentPath::new(&mut group, &sizes, latent.latent_dim, num_self_heads)?)
@@ -95,18 +108,22 @@ impl NeuralProcess {
             location_dim: 0,
             context_dim,
             hidden_widths: sizes.decoder_widths.clone(),
-            output_dim: 2 * sizes.value_dim,
+            output_dim: sizes.num_outputs(),
             activation: sizes.activation,
             ..MlpConfig::default()
         };
-        let decoder = network(&mut group, "decoder", decoder, sizes.location_dim)?;
-        let parameters = ParameterSet::new(builder, device, sizes.adam, None)?;
+        let decoder = match &deterministic {
+            DeterministicPath::Grid(_) => Network::new(&mut group, "decoder", decoder)?,
+            _ => network(&mut group, "decoder", decoder, sizes.location_features())?,
+        };
+        let parameters = ParameterSet::new(builder, device, sizes.adam, Some(sizes.average_decay))?;
         let predictive_stream = Stream::new(seed, "predictive");
         Ok(Self {
             name,
             network: sizes,
             latent,
             num_draws,
+            training_draws,
             deterministic,
             decoder,
             parameters,
@@ -114,7 +131,12 @@ impl NeuralProcess {
         })
     }
 
-    /// The output law at each of `locations` `[total, d_t]`, given one z per set and what the
+    /// Where it computes.
+    pub fn device(&self) -> &Device {
+        self.parameters.device()
+    }
+
+    /// The output law at each of `locations` `[total, location_features]`, given one z per set and what the
     /// deterministic path says.
     pub(super) fn decode(
         &self,
@@ -122,9 +144,10 @@ impl NeuralProcess {
         (locations, offsets): (Var, &Arc<SetOffsets>),
         latents: Option<Var>,
         representation: Representation,
-    ) -> Result<Gaussian> {
+    ) -> Result<Law> {
         let (mut elements, mut told) = (vec![locations], Vec::from_iter(latents));
         match representation {
+            Representation::Alone(rows) => elements = vec![rows],
             Representation::Absent => {}
             Representation::PerSet(rows) => told.push(rows),
             Representation::PerTarget(rows) => elements.push(rows),
@@ -132,10 +155,10 @@ impl NeuralProcess {
         let context = if told.is_empty() { None } else { Some(tape.concat(&told)?) };
         let elements = tape.concat(&elements)?;
         let raw = self.decoder.values(tape, Sets { elements, context, offsets })?;
-        decoder_law(tape, raw, self.network.min_std_dev)
+        Law::new(tape, raw, &self.network)
     }
 
-    /// What the deterministic path says about targets at `locations` `[total, d_t]`.
+    /// What the deterministic path says about targets at `locations` `[total, location_features]`.
     pub(super) fn represent(
         &self,
         tape: &mut Tape,
@@ -143,7 +166,7 @@ impl NeuralProcess {
         (locations, offsets): (Var, &Arc<SetOffsets>),
     ) -> Result<Representation> {
         Ok(match &self.deterministic {
-            DeterministicPath::Absent => Representation::Absent,
+            DeterministicPath::Absent | DeterministicPath::Grid(_) => Representation::Absent,
             DeterministicPath::Mean(path) => {
                 Representation::PerSet(path.represent(tape, contexts)?)
             }
@@ -154,38 +177,123 @@ impl NeuralProcess {
     }
 
     fn preparer(&self) -> BatchMaker {
-        BatchMaker::new(&self.network, self.latent.is_some())
+        BatchMaker::new(&self.network, self.latent.is_some(), self.path().cloned())
     }
 
-    /// One step of maximum likelihood, or of its evidence bound where there is a latent:
-    ///
-    /// ```text
-    /// log p(x_T | t_T, C) ≥ E_{q(z | C ∪ T)} log p(x_T | t_T, z, r) − KL(q(z | C ∪ T) ‖ q(z | C))
-    /// ```
-    fn learn_from(&mut self, batch: Batch, step: &Step) -> Result<Record> {
-        let Batch { contexts, unions, targets } = batch;
+    /// The path over a grid, if there is one.
+    pub(super) fn path(&self) -> Option<&GridPath> {
+        match &self.deterministic {
+            DeterministicPath::Grid(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// log p of every target given what convolutions make of its context, `[total · draws, 1]`, a set's
+    /// draws side by side; the draws, and their targets by set and draw.
+    fn on_grid(
+        &self,
+        tape: &mut Tape,
+        (path, on_grid): (&GridPath, OnGrid),
+        (targets, values): (&Targets, Var),
+        step: &Step,
+    ) -> Result<(Var, usize, Arc<SetOffsets>)> {
+        let sets = targets.offsets.num_sets();
+        let (found, law) = path.read(tape, on_grid.grids)?;
+        let count = if law.is_some() { self.training_draws } else { 1 };
+        let z = match law {
+            Some(law) => {
+                let places = path.repeated(sets, count)?;
+                let law = Gaussian {
+                    mean: tape.gather(law.mean, &places)?,
+                    log_std_dev: tape.gather(law.log_std_dev, &places)?,
+                };
+                Some(tape.draw(law, step.stream)?)
+            }
+            None => None,
+        };
+        let all = path.represent(tape, found, z)?;
+        // Targets of every set, once for each of its draws.
+        let (mut rows, mut own, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        for set in 0..sets {
+            let range = targets.offsets.range(set);
+            for draw in 0..count {
+                let shift = (set * (count - 1) + draw) * path.num_places();
+                let places = on_grid.rows[range.clone()].iter();
+                rows.extend(places.map(|&p| p + u32::try_from(shift).unwrap_or(u32::MAX)));
+                own.extend(range.clone().map(|row| u32::try_from(row).unwrap_or(u32::MAX)));
+                sizes.push(range.len());
+            }
+        }
+        let offsets = Arc::new(SetOffsets::from_sizes(sizes)?);
+        let symbols: Vec<Arc<Vec<u32>>> = if count == 1 {
+            targets.symbols.clone()
+        } else {
+            let again = |all: &Arc<Vec<u32>>| own.iter().map(|&row| all[row as usize]).collect();
+            targets.symbols.iter().map(|symbols| Arc::new(again(symbols))).collect()
+        };
+        let places = tape.shape(all).0;
+        let features = tape.gather(all, &Arc::new(Choice::new(places, rows)?))?;
+        let total = targets.offsets.num_elements();
+        let values = tape.gather(values, &Arc::new(Choice::new(total, own)?))?;
+        let representation = Representation::Alone(features);
+        let law = self.decode(tape, (values, &offsets), None, representation)?;
+        Ok((law.log_density(tape, values, &symbols)?, count, offsets))
+    }
+
+    /// log p of all targets, and the divergence of the latents' laws where there is a latent.
+    fn by_elements(
+        &self,
+        tape: &mut Tape,
+        (contexts, unions): (Ragged, Option<Ragged>),
+        (targets, values): (&Targets, Var),
+        step: &Step,
+    ) -> Result<(Var, Option<Var>)> {
         let offsets = &targets.offsets;
-        let (total, num_sets) = (offsets.num_elements(), offsets.num_sets());
-        let mut tape = self.parameters.device().tape();
-        tape.train(&self.parameters);
-        let contexts = contexts.upload(&mut tape)?;
-        let locations = tape.upload(targets.locations, (total, self.network.location_dim))?;
-        let values = tape.upload(targets.values, (total, self.network.value_dim))?;
-        let representation = self.represent(&mut tape, &contexts, (locations, offsets))?;
+        let contexts = contexts.upload(tape)?;
+        let shape = (offsets.num_elements(), self.network.location_features());
+        let locations = tape.upload(targets.locations.clone(), shape)?;
+        let representation = self.represent(tape, &contexts, (locations, offsets))?;
         let (latents, kl) = match (&self.latent, unions) {
             (Some(path), Some(unions)) => {
-                let unions = unions.upload(&mut tape)?;
-                let posterior = path.law(&mut tape, &unions)?;
-                let prior = path.law(&mut tape, &contexts)?;
+                let unions = unions.upload(tape)?;
+                let posterior = path.law(tape, &unions)?;
+                let prior = path.law(tape, &contexts)?;
                 let terms = tape.kl(posterior, prior)?;
                 let kl = tape.sum(terms)?;
                 (Some(tape.draw(posterior, step.stream)?), Some(kl))
             }
             _ => (None, None),
         };
-        let law = self.decode(&mut tape, (locations, offsets), latents, representation)?;
-        let terms = tape.log_density(values, law)?;
-        let log_density = tape.sum(terms)?;
+        let law = self.decode(tape, (locations, offsets), latents, representation)?;
+        let terms = law.log_density(tape, values, &targets.symbols)?;
+        Ok((tape.sum(terms)?, kl))
+    }
+
+    /// One step of maximum likelihood, or of its evidence bound where there is a latent of a set:
+    ///
+    /// ```text
+    /// log p(x_T | t_T, C) ≥ E_{q(z | C ∪ T)} log p(x_T | t_T, z, r) − KL(q(z | C ∪ T) ‖ q(z | C))
+    /// ```
+    fn learn_from(&mut self, batch: Batch, step: &Step) -> Result<Record> {
+        let Batch { contexts, unions, targets, on_grid } = batch;
+        let (total, num_sets) = (targets.offsets.num_elements(), targets.offsets.num_sets());
+        let mut tape = self.parameters.device().tape();
+        tape.train(&self.parameters);
+        let values = tape.upload(targets.values.clone(), (total, self.network.value_dim))?;
+        let (log_density, kl) = match (self.path(), on_grid) {
+            (Some(path), Some(on_grid)) => {
+                let parts = (path, on_grid);
+                let (terms, count, offsets) =
+                    self.on_grid(&mut tape, parts, (&targets, values), step)?;
+                let joint = tape.set_sums(terms, &offsets)?;
+                // log mean over draws of p of all targets of a set
+                let by_set = tape.reshape(joint, (num_sets, count))?;
+                let sums = tape.log_sum_exp(by_set)?;
+                let means = tape.affine(sums, 1.0, -(count as f64).ln())?;
+                (tape.sum(means)?, None)
+            }
+            _ => self.by_elements(&mut tape, (contexts, unions), (&targets, values), step)?,
+        };
         let bound = match kl {
             Some(kl) => tape.subtract(log_density, kl)?,
             None => log_density,
@@ -232,9 +340,20 @@ impl Learner for NeuralProcess {
     }
 
     fn set_num_draws(&mut self, count: usize) {
-        if self.latent.is_some() {
+        let has_field = self.path().is_some_and(GridPath::has_latents);
+        if self.latent.is_some() || has_field {
             self.num_draws = count.max(1);
         }
+    }
+
+    fn use_average(&mut self) -> Result<()> {
+        self.parameters.use_average(true);
+        Ok(())
+    }
+
+    fn use_parameters(&mut self) -> Result<()> {
+        self.parameters.use_average(false);
+        Ok(())
     }
 
     fn state(&self) -> Result<Tensors> {
@@ -257,6 +376,8 @@ pub(super) enum Representation {
     PerSet(Var),
     /// `[total, representation_dim]`.
     PerTarget(Var),
+    /// The same, and nothing else.
+    Alone(Var),
 }
 
 impl Representation {
@@ -264,16 +385,9 @@ impl Representation {
     pub(super) fn repeated(self, tape: &mut Tape, count: usize) -> Result<Self> {
         Ok(match self {
             Self::Absent => Self::Absent,
-            Self::PerSet(rows) => Self::PerSet(tiled(tape, rows, count)?),
-            Self::PerTarget(rows) => Self::PerTarget(tiled(tape, rows, count)?),
+            Self::PerSet(rows) => Self::PerSet(tape.tile(rows, count)?),
+            Self::PerTarget(rows) => Self::PerTarget(tape.tile(rows, count)?),
+            Self::Alone(rows) => Self::Alone(tape.tile(rows, count)?),
         })
     }
-}
-
-/// All rows, `count` times one after the other.
-pub(super) fn tiled(tape: &mut Tape, rows: Var, count: usize) -> Result<Var> {
-    let height = tape.shape(rows).0;
-    let narrow = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
-    let choice = (0..count).flat_map(|_| (0..height).map(narrow)).collect();
-    tape.gather(rows, &Arc::new(Choice::new(height, choice)?))
 }

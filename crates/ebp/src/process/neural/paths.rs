@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::batch::{RaggedVars, zeros};
 use super::config::{AttentionConfig, NetworkConfig};
 use super::gaussian::latent_law;
+use super::grid::GridPath;
 use super::network::network;
 use crate::nn::{Dense, DenseConfig, Initialiser};
 use crate::nn::{Looking, MultiHeadAttention, Network, Sets};
@@ -32,15 +33,16 @@ impl Encoder {
     ) -> Result<Self> {
         let width = config.representation_dim;
         let elements = MlpConfig {
-            value_dim: config.value_dim,
-            location_dim: config.location_dim,
+            value_dim: config.value_features(),
+            location_dim: config.location_features(),
             context_dim: 0,
             hidden_widths: config.encoder_widths.clone(),
             output_dim: width,
             activation: config.activation,
             ..MlpConfig::default()
         };
-        let network = network(group, "encoder", elements, config.value_dim + config.location_dim)?;
+        let num_own = elements.value_dim + elements.location_dim;
+        let network = network(group, "encoder", elements, num_own)?;
         let self_attention = match num_self_heads {
             Some(heads) => {
                 Some(MultiHeadAttention::new(&mut group.group("self_attention"), width, heads)?)
@@ -124,6 +126,8 @@ pub(super) enum DeterministicPath {
     Mean(Box<MeanPath>),
     /// For each target what attention finds in the context.
     Attention(Box<AttentionPath>),
+    /// For each target what convolutions make of its place.
+    Grid(Box<GridPath>),
 }
 
 /// The mean of the encoded context.
@@ -148,8 +152,8 @@ pub(super) struct AttentionPath {
     encoder: Encoder,
     embedding: Network,
     cross: MultiHeadAttention,
-    value_dim: usize,
-    location_dim: usize,
+    value_features: usize,
+    location_features: usize,
 }
 
 impl AttentionPath {
@@ -160,7 +164,7 @@ impl AttentionPath {
     ) -> Result<Self> {
         let width = config.representation_dim;
         let embedding = MlpConfig {
-            value_dim: config.location_dim,
+            value_dim: config.location_features(),
             location_dim: 0,
             context_dim: 0,
             hidden_widths: attention.embedding_widths.clone(),
@@ -171,14 +175,14 @@ impl AttentionPath {
         let heads = attention.num_heads;
         Ok(Self {
             encoder: Encoder::new(group, config, attention.num_self_heads())?,
-            embedding: network(group, "embedding", embedding, config.location_dim)?,
+            embedding: network(group, "embedding", embedding, config.location_features())?,
             cross: MultiHeadAttention::new(&mut group.group("cross_attention"), width, heads)?,
-            value_dim: config.value_dim,
-            location_dim: config.location_dim,
+            value_features: config.value_features(),
+            location_features: config.location_features(),
         })
     }
 
-    /// For each target location `[total, d_t]` a row `[total, representation_dim]`; zeros where
+    /// For each target location `[total, location_features]` a row `[total, representation_dim]`; zeros where
     /// no set has a context.
     pub(super) fn represent(
         &self,
@@ -191,7 +195,7 @@ impl AttentionPath {
         else {
             return zeros(tape, (offsets.num_elements(), self.encoder.width));
         };
-        let places = tape.columns(filled.elements, self.value_dim, self.location_dim)?;
+        let places = tape.columns(filled.elements, self.value_features, self.location_features)?;
         let at = |elements, offsets| Sets { elements, context: None, offsets };
         let keys = self.embedding.values(tape, at(places, &filled.offsets))?;
         let queries = self.embedding.values(tape, at(locations, offsets))?;

@@ -11,12 +11,12 @@ use crate::{Error, Result};
 pub enum SetEstimator {
     /// Whole sets against whole draws of the guess: the paper's, and with weights the likelihood by importance
     /// sampling. It knows how likely sets are as a whole.
+    #[default]
     Ade,
     /// One element given all others, log Z of which is an integral over one element. It is sharp at
     /// once, and knows little of what sets there are.
     Pseudolikelihood,
     /// The sum of both.
-    #[default]
     Composite,
 }
 
@@ -41,6 +41,17 @@ pub enum GuessTarget {
     /// still decides what a draw weighs.
     #[default]
     Data,
+}
+
+/// What the energy is a change of: where its networks say nothing, sets have this law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetBase {
+    /// N(0, s₀² I) of every element.
+    Gaussian,
+    /// The first guess: the energy says how sets differ from it.
+    #[default]
+    Guess,
 }
 
 /// How the elements of a set feel each other.
@@ -97,7 +108,7 @@ pub struct SetEnergyConfig {
     /// Hidden widths of the energy of an element.
     pub energy_widths: Vec<usize>,
     /// Gaussians of the part of an element's energy that the summary writes, log Σ_m π_m N(x; μ_m, T_m T_mᵀ);
-    /// 0 for none. A smooth network alone stays blunt for long.
+    /// 0 for none. Without a guess as its base a smooth network alone stays blunt for long.
     pub energy_components: usize,
     /// What the energy learns from.
     pub estimator: SetEstimator,
@@ -110,7 +121,9 @@ pub struct SetEnergyConfig {
     /// Coordinates are multiplied by this before the networks read them: a smooth network sees no
     /// detail much finer than 1.
     pub input_scale: f64,
-    /// s₀ of the Gaussian base measure, which makes Z finite.
+    /// What the energy is a change of.
+    pub base: SetBase,
+    /// s₀ of the Gaussian base measure, which makes Z finite; half the box of candidates for one element.
     pub base_std_dev: f64,
     /// How the first guess of a set is drawn.
     pub generator: GeneratorKind,
@@ -122,6 +135,8 @@ pub struct SetEnergyConfig {
     pub kl_warm_up: u64,
     /// Size of the hidden variable; not recurrent.
     pub hidden_dim: usize,
+    /// Couplings between the hidden variable and a standard normal one; without any it is standard normal.
+    pub num_couplings: usize,
     /// Width of the generator's networks.
     pub generator_width: usize,
     /// Planar layers of each of its elements; not of a mixture.
@@ -164,18 +179,20 @@ impl Default for SetEnergyConfig {
             pooling: SummaryPooling::Mean,
             num_heads: 4,
             energy_widths: vec![64, 64],
-            energy_components: 8,
-            estimator: SetEstimator::Composite,
+            energy_components: 0,
+            estimator: SetEstimator::Ade,
             num_candidates: 32,
             negative_phase: NegativePhase::Weighted,
             num_draws: 256,
             input_scale: 3.0,
+            base: SetBase::Guess,
             base_std_dev: 1.5,
             generator: GeneratorKind::Mixture,
             guess_target: GuessTarget::Data,
             num_components: 8,
             kl_warm_up: 400,
             hidden_dim: 6,
+            num_couplings: 0,
             generator_width: 128,
             generator_layers: 4,
             block_size: 1,
@@ -201,6 +218,7 @@ impl SetEnergyConfig {
     pub fn as_published(self) -> Self {
         Self {
             energy_components: 0,
+            base: SetBase::Gaussian,
             estimator: SetEstimator::Ade,
             negative_phase: NegativePhase::Plain,
             num_draws: 32,
@@ -258,6 +276,34 @@ impl SetEnergyConfig {
             let expected =
                 "`energy` for this generator: only a mixture knows its density at the data";
             return Err(Error::invalid("guess_target", expected, "data"));
+        }
+        if self.base == SetBase::Guess && self.guess_target != GuessTarget::Data {
+            let expected = "`gaussian` where the guess follows the energy: it would follow itself";
+            return Err(Error::invalid("base", expected, "guess"));
+        }
+        if self.base == SetBase::Guess {
+            if self.estimator != SetEstimator::Ade {
+                let expected =
+                    "`ade` for the base `guess`, which has no law of one element given others";
+                return Err(Error::invalid("estimator", expected, self.estimator.name()));
+            }
+            if self.negative_phase != NegativePhase::Weighted {
+                let expected = "`weighted` for the base `guess`: as they are, its draws say nothing of the energy";
+                return Err(Error::invalid("negative_phase", expected, "plain"));
+            }
+            if self.num_dynamics_steps > 0 {
+                let expected = "0 for the base `guess`, whose density is known together with its hidden \
+                                variable alone";
+                return Err(Error::invalid(
+                    "num_dynamics_steps",
+                    expected,
+                    self.num_dynamics_steps,
+                ));
+            }
+        }
+        if self.num_couplings > 0 && self.hidden_dim < 2 {
+            let expected = "0 for a hidden variable of one number, which a coupling cannot split";
+            return Err(Error::invalid("num_couplings", expected, self.num_couplings));
         }
         if !(self.gradient_penalty >= 0.0 && self.gradient_penalty.is_finite()) {
             return Err(Error::invalid("gradient_penalty", "at least 0", self.gradient_penalty));

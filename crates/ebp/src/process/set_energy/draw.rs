@@ -23,6 +23,8 @@ pub(super) struct DrawnArrays {
     pub(super) elements: Array,
     /// L, `[sets]`.
     pub(super) log_density: Array,
+    /// z, `[sets, h]`, where there is one.
+    pub(super) hidden: Option<Array>,
 }
 
 impl SetEnergyProcess {
@@ -103,7 +105,9 @@ impl SetEnergyProcess {
     /// clip(∇u), through which gradients flow to the elements.
     fn slope(&self, tape: &mut Tape, elements: Var, layout: &Layout) -> Result<Var> {
         let (energy, own) = (Arc::clone(&self.energy), layout.clone());
-        let field = move |tape, elements| energy.score_on(tape, elements, &own);
+        let field = move |tape, elements| {
+            energy.score(tape, (elements, None), &own).map(|[_, score]| score)
+        };
         let slope = tape.gradient_field(elements, &layout.offsets, field)?;
         let clip = self.clip();
         tape.clamp(slope, -clip, clip)
@@ -116,12 +120,14 @@ impl SetEnergyProcess {
         stream: Stream,
     ) -> Result<DrawnArrays> {
         let layout = Layout::uniform(count, size)?;
-        let mut tape = self.parameters.device().tape();
-        tape.read(&self.sampler_parameters);
-        tape.read(&self.parameters);
+        let mut tape = self.reader();
         let drawn = self.draw(&mut tape, &layout, size, stream)?;
         let array = |var| tape.array(var).clone();
-        Ok(DrawnArrays { elements: array(drawn.elements), log_density: array(drawn.log_density) })
+        Ok(DrawnArrays {
+            elements: array(drawn.elements),
+            log_density: array(drawn.log_density),
+            hidden: drawn.hidden.map(array),
+        })
     }
 }
 

@@ -4,8 +4,11 @@
 //! Deep Sets   f = Σᵢ e(xᵢ; pool_j φ(xⱼ))
 //! attention   f = Σᵢ e(xᵢ, oᵢ),   oᵢ = Σⱼ softmax_j(⟨φ(xᵢ), φ(xⱼ)⟩/√d) h(xⱼ)
 //! written     f ← f + Σᵢ max(−60, log Σ_m π_m N(xᵢ; μ_m, T_m T_mᵀ)),   π, μ, T written from the summary, or oᵢ
-//! both        u = f − Σᵢ ‖xᵢ‖²/(2 s₀²)
+//! base        u = f − Σᵢ ‖xᵢ‖²/(2 s₀²),   or   u = f + log q(x₁, …, xₙ),   q the first guess (`hierarchy.rs`)
 //! ```
+//!
+//! Of a guess, f is all that whole draws of it differ by: they weigh exp f each, whatever log q is, and where f
+//! says nothing sets have the guess's law.
 //!
 //! The written part is a potential like e, no density: its summary has seen xᵢ too. Where e has to multiply the
 //! place of an element with what the set looks like, and grows steep slowly, it says both in one layer.
@@ -16,17 +19,26 @@
 
 use std::sync::Arc;
 
-use super::config::{Interaction, SetEnergyConfig, SummaryPooling};
+use super::config::{Interaction, SetBase, SetEnergyConfig, SummaryPooling};
+use super::hierarchy::Hierarchy;
 use super::written::WrittenMixture;
 use crate::nn::{Network, Sets};
 use crate::point::{Activation, ContextAt, MlpConfig, Pooling};
-use crate::tape::{Array, AttentionSets, Group, ParameterSet, Tape, Var};
+use crate::tape::{Array, AttentionSets, Group, Tape, Var};
 use crate::{Result, SetOffsets};
 
 /// No element costs its set more than this in the written part, nats: elsewhere e and the base measure decide.
 const LEAST_WRITTEN: f32 = -60.0;
 /// Width of the network that writes.
 const WRITER_WIDTH: usize = 128;
+
+/// What f is added to.
+#[derive(Debug)]
+enum Base {
+    /// Elements on their own, with s₀.
+    Gaussian(f64),
+    Guess(Arc<Hierarchy>),
+}
 
 /// The networks of the energy.
 #[derive(Debug)]
@@ -35,7 +47,7 @@ pub(super) struct SetEnergy {
     pooling: Pooling,
     num_heads: usize,
     input_scale: f64,
-    base_std_dev: f64,
+    base: Base,
     /// φ; of attention also h.
     summary: Network,
     values: Option<Network>,
@@ -48,7 +60,7 @@ pub(super) struct SetEnergy {
 pub(super) struct Layout {
     pub(super) offsets: Arc<SetOffsets>,
     pairs: Arc<AttentionSets>,
-    is_uniform: bool,
+    pub(super) is_uniform: bool,
 }
 
 impl Layout {
@@ -66,7 +78,12 @@ impl Layout {
 }
 
 impl SetEnergy {
-    pub(super) fn new(config: &SetEnergyConfig, group: &mut Group<'_>) -> Result<Self> {
+    /// `guess` is what draws the first guess, where it has a density at data.
+    pub(super) fn new(
+        config: &SetEnergyConfig,
+        guess: Option<Arc<Hierarchy>>,
+        group: &mut Group<'_>,
+    ) -> Result<Self> {
         let (hidden, width) = match config.summary_widths.split_last() {
             Some((&width, hidden)) => (hidden.to_vec(), width),
             None => (Vec::new(), 1),
@@ -111,24 +128,51 @@ impl SetEnergy {
             },
             num_heads: config.num_heads,
             input_scale: config.input_scale,
-            base_std_dev: config.base_std_dev,
+            base: match (config.base, guess) {
+                (SetBase::Guess, Some(guess)) => Base::Guess(guess),
+                _ => Base::Gaussian(config.base_std_dev),
+            },
             summary: Network::new(group, "summary", summary)?,
             values,
             element: Network::new(group, "element", element)?,
         })
     }
 
-    /// u of every set, `[sets, 1]`, from elements `[total, d]`.
+    /// u of every set, `[sets, 1]`, from elements `[total, d]`; u + log q(z | x) where z is given, `[sets, h]`, and
+    /// a guess is the base, which is then exact.
     pub(super) fn log_potential(
         &self,
         tape: &mut Tape,
-        elements: Var,
+        (elements, hidden): (Var, Option<Var>),
         layout: &Layout,
     ) -> Result<Var> {
+        let f = self.change(tape, elements, layout)?;
+        let base = match (&self.base, hidden) {
+            (Base::Guess(guess), Some(hidden)) => {
+                guess.log_joint(tape, (hidden, elements), layout)?
+            }
+            (Base::Guess(guess), None) => guess.log_density(tape, elements, layout)?,
+            (Base::Gaussian(std_dev), _) => {
+                let squares = tape.square(elements)?;
+                let squares = tape.row_sums(squares)?;
+                let squares = tape.set_sums(squares, &layout.offsets)?;
+                tape.affine(squares, -0.5 / std_dev.powi(2), 0.0)?
+            }
+        };
+        tape.add(f, base)
+    }
+
+    /// The guess that the energy is a change of, if it is.
+    pub(super) fn guess(&self) -> Option<&Hierarchy> {
+        match &self.base {
+            Base::Guess(guess) => Some(guess),
+            Base::Gaussian(_) => None,
+        }
+    }
+
+    /// f of every set, `[sets, 1]`.
+    pub(super) fn change(&self, tape: &mut Tape, elements: Var, layout: &Layout) -> Result<Var> {
         let (offsets, places) = (&layout.offsets, elements);
-        let squares = tape.square(elements)?;
-        let squares = tape.row_sums(squares)?;
-        let squares = tape.set_sums(squares, offsets)?;
         let elements = tape.affine(elements, self.input_scale, 0.0)?;
         let sets = Sets { elements, context: None, offsets };
         let (mut f, seen) = if let Some(values) = &self.values {
@@ -152,32 +196,29 @@ impl SetEnergy {
             let logs = tape.set_sums(logs, offsets)?;
             f = tape.add(f, logs)?;
         }
-        let base = tape.affine(squares, 0.5 / self.base_std_dev.powi(2), 0.0)?;
-        tape.subtract(f, base)
+        Ok(f)
     }
 
-    /// ∇ₓ u at `elements`, found on a tape of its own.
+    /// u and ∇ₓ u at `elements`, with or without z as in [`log_potential`](Self::log_potential), on a tape that reads
+    /// the parameters.
     pub(super) fn score(
         &self,
-        parameters: &ParameterSet,
-        elements: &Array,
-        layout: &Layout,
-    ) -> Result<Array> {
-        let mut tape = parameters.device().tape();
-        tape.read(parameters);
-        self.score_on(tape, elements.clone(), layout)
-    }
-
-    /// The same on a tape that reads the parameters.
-    pub(super) fn score_on(
-        &self,
         mut tape: Tape,
-        elements: Array,
+        (elements, hidden): (Array, Option<Array>),
         layout: &Layout,
-    ) -> Result<Array> {
+    ) -> Result<[Array; 2]> {
         let shape = (layout.offsets.num_elements(), self.element_dim);
         let elements = tape.variable(elements, shape)?;
-        let u = self.log_potential(&mut tape, elements, layout)?;
-        tape.gradient(u, elements)
+        let sets = layout.offsets.num_sets();
+        let hidden = match hidden {
+            Some(hidden) => {
+                let width = hidden.len() / sets;
+                Some(tape.constant(hidden, (sets, width))?)
+            }
+            None => None,
+        };
+        let u = self.log_potential(&mut tape, (elements, hidden), layout)?;
+        let value = tape.array(u).clone();
+        Ok([value, tape.gradient(u, elements)?])
     }
 }

@@ -5,6 +5,7 @@
 //!          from data         max over q:  E[ log q(x | z) + log q(z) − log r(z | x) ] / n
 //! energy   plain             max over f:  (E u(x) − E_q u(x̃)) / n − penalty E‖∇u‖² / n
 //!          weighted          max over f:  (E u(x) − log mean_q exp(u(x̃) − L)) / n
+//!          of the guess      the same with f in the place of u and of u − L
 //!          given the others  `pseudolikelihood.rs`
 //! ```
 //!
@@ -47,9 +48,10 @@ impl Said {
 impl SetEnergyProcess {
     /// Learns from `sets` `[num_sets, set_size, d]`, flat.
     ///
-    /// The record: `sampler_loss`, E[L − u] or −E(evidence) per element; `data`, mean u per element; of
-    /// whole draws `gap`, E u(data) − E u(draws) per element, `drawn`, `nats`, −log p per element by the draws'
-    /// weights, `effective_share`, (Σw)²/(K Σw²), and where it is penalised `squared_slope`, E‖∇u‖²/n;
+    /// The record: `sampler_loss`, E[L − u] or −E(evidence) per element; `data`, mean u per element, or f
+    /// where the guess is the base; of whole draws `gap`, E u(data) − E u(draws) per element, `drawn`, `nats`, −log p per element by the draws'
+    /// weights, `effective_share`, (Σw)²/(K Σw²), `slack`, (E[L − u] + log Ẑₙ)/n, and where it is penalised
+    /// `squared_slope`, E‖∇u‖²/n;
     /// `conditional_nats`, −log p of an element given the others; `gradient_norm`.
     ///
     /// # Errors
@@ -70,7 +72,7 @@ impl SetEnergyProcess {
             GuessTarget::Energy => self.follow_energy(set_size, step)?,
             GuessTarget::Data => self.fit_data(&layout, &real, step)?,
         };
-        let mut record = self.train_energy(&layout, (real, sets), step)?;
+        let mut record = self.train_energy(&layout, (real, sets), guess_loss.clone(), step)?;
         let guess_loss = self.parameters.device().download(&guess_loss)?;
         record.insert(0, ("sampler_loss", f64::from(guess_loss[0])));
         Ok(record)
@@ -81,21 +83,24 @@ impl SetEnergyProcess {
         &mut self,
         layout: &Layout,
         (real, sets): (Array, &[f32]),
+        guess_loss: Array,
         step: &Step,
     ) -> Result<Record> {
         let mut tape = self.parameters.device().tape();
         tape.train(&self.parameters);
+        tape.read(&self.sampler_parameters);
         let shape = (layout.offsets.num_elements(), self.config.element_dim);
         let size = layout.offsets.size(0);
         let real = tape.constant(real, shape)?;
-        let u = self.energy.log_potential(&mut tape, real, layout)?;
+        let u = self.compared(&mut tape, real, layout)?;
         let mean = tape.mean(u)?;
         let mean = tape.affine(mean, 1.0 / size as f64, 0.0)?;
         let mut said = Said::default();
         said.push("data", mean);
         let mut losses = Vec::new();
         if self.config.estimator != SetEstimator::Pseudolikelihood {
-            losses.push(self.against_draws(&mut tape, mean, size, &mut said, step)?);
+            let sides = (mean, guess_loss);
+            losses.push(self.against_draws(&mut tape, sides, size, &mut said, step)?);
             if self.config.gradient_penalty > 0.0 {
                 losses.push(self.penalty(&mut tape, (real, u), layout, &mut said, step)?);
             }
@@ -121,11 +126,20 @@ impl SetEnergyProcess {
         Ok(record)
     }
 
-    /// log Zₙ, or in a plain game its stand-in, less u of the data, per element, `[1, 1]`.
+    /// What data and draws are compared by: u, and f where the guess is the base.
+    pub(super) fn compared(&self, tape: &mut Tape, elements: Var, layout: &Layout) -> Result<Var> {
+        match self.energy.guess() {
+            Some(_) => self.energy.change(tape, elements, layout),
+            None => self.energy.log_potential(tape, (elements, None), layout),
+        }
+    }
+
+    /// log Zₙ, or in a plain game its stand-in, less u of the data, per element, `[1, 1]`; log q of the data is
+    /// known by its bound.
     fn against_draws(
         &self,
         tape: &mut Tape,
-        mean: Var,
+        (mean, guess_loss): (Var, Array),
         size: usize,
         said: &mut Said,
         step: &Step,
@@ -134,25 +148,40 @@ impl SetEnergyProcess {
         let drawn = self.draw_alone((count, size), step.stream.child(1))?;
         let layout = Layout::uniform(count, size)?;
         let fake = tape.constant(drawn.elements, (count * size, self.config.element_dim))?;
-        let u = self.energy.log_potential(tape, fake, &layout)?;
+        let u = self.compared(tape, fake, &layout)?;
         let per_element = 1.0 / size as f64;
         let drawn_mean = tape.mean(u)?;
         let drawn_mean = tape.affine(drawn_mean, per_element, 0.0)?;
-        let log_density = tape.constant(drawn.log_density, (count, 1))?;
-        let log_weights = tape.subtract(u, log_density)?;
+        let log_weights = if self.energy.guess().is_some() {
+            u
+        } else {
+            let log_density = tape.constant(drawn.log_density, (count, 1))?;
+            tape.subtract(u, log_density)?
+        };
         let log_weights = tape.reshape(log_weights, (1, count))?;
         let log_partition = tape.log_sum_exp(log_weights)?;
         let log_partition =
             tape.affine(log_partition, per_element, -(count as f64).ln() * per_element)?;
-        let nats = tape.subtract(log_partition, mean)?;
+        let mut nats = tape.subtract(log_partition, mean)?;
+        if self.energy.guess().is_some() {
+            let of_guess = tape.constant(guess_loss, (1, 1))?;
+            nats = tape.add(nats, of_guess)?;
+        }
         let gap = tape.subtract(mean, drawn_mean)?;
+        let lost = tape.mean(log_weights)?;
+        let lost = tape.affine(lost, per_element, 0.0)?;
+        let slack = tape.subtract(log_partition, lost)?;
         let still = tape.detach(log_weights);
         let figures = tape.weight_figures(still, None, None)?;
         let effective = tape.columns(figures, 0, 1)?;
         let effective = tape.affine(effective, 1.0 / count as f64, 0.0)?;
-        for (name, number) in
-            [("gap", gap), ("drawn", drawn_mean), ("nats", nats), ("effective_share", effective)]
-        {
+        for (name, number) in [
+            ("gap", gap),
+            ("drawn", drawn_mean),
+            ("nats", nats),
+            ("effective_share", effective),
+            ("slack", slack),
+        ] {
             said.push(name, number);
         }
         match self.config.negative_phase {
@@ -174,7 +203,7 @@ impl SetEnergyProcess {
         let delta = tape.normals(tape.shape(elements), step.stream.child(2))?;
         let delta = tape.affine(delta, DIFFERENCE, 0.0)?;
         let moved = tape.add(elements, delta)?;
-        let moved = self.energy.log_potential(tape, moved, layout)?;
+        let moved = self.compared(tape, moved, layout)?;
         let difference = tape.subtract(moved, u)?;
         let square = tape.square(difference)?;
         let square = tape.mean(square)?;
@@ -211,7 +240,7 @@ impl SetEnergyProcess {
         let count = self.config.num_draws;
         let layout = Layout::uniform(count, size)?;
         let drawn = self.draw(tape, &layout, size, stream)?;
-        let u = self.energy.log_potential(tape, drawn.elements, &layout)?;
+        let u = self.energy.log_potential(tape, (drawn.elements, None), &layout)?;
         let excess = tape.subtract(drawn.log_density, u)?;
         let mean = tape.mean(excess)?;
         let loss = tape.affine(mean, 1.0 / size as f64, 0.0)?;

@@ -12,7 +12,8 @@
 //! Two things stand in for log Zₙ in training (`learn.rs`). Draws of whole sets (`draw.rs`), weighed or as the
 //! paper's adversarial dynamics embedding has them: a generator, recurrent as in the paper
 //! (`generator.rs`) or with a hidden variable (`hierarchy.rs`), followed by Langevin steps along the
-//! joint gradient. And one element given all others (`pseudolikelihood.rs`).
+//! joint gradient. And one element given all others (`pseudolikelihood.rs`). After training draws are weighed,
+//! and follow the energy by steps that are accepted or rejected (`refine.rs`).
 
 mod config;
 mod draw;
@@ -21,6 +22,7 @@ mod generator;
 mod hierarchy;
 mod learn;
 mod pseudolikelihood;
+mod refine;
 mod sizes;
 mod written;
 
@@ -36,21 +38,19 @@ use crate::tape::{
     AdamConfig, Array, Device, Parameter, ParameterBuilder, ParameterSet, Tape, check_taken,
 };
 use crate::tensor::Tensors;
-use crate::{Error, Result, SetOffsets};
+use crate::{Result, SetOffsets};
 
 pub use config::{
-    GeneratorKind, GuessTarget, Interaction, SetEnergyConfig, SetEstimator, SummaryPooling,
+    GeneratorKind, GuessTarget, Interaction, SetBase, SetEnergyConfig, SetEstimator, SummaryPooling,
 };
+pub use refine::Refining;
 pub use sizes::SizeLaw;
-
-/// Sets that are drawn together: more would not be faster.
-const DRAWN_TOGETHER: usize = 100;
 
 /// The first guess, of either kind.
 #[derive(Debug)]
 enum Generator {
     Recurrent(Recurrent),
-    Hierarchical(Hierarchy),
+    Hierarchical(Arc<Hierarchy>),
 }
 
 impl Generator {
@@ -93,16 +93,20 @@ impl SetEnergyProcess {
     pub fn new(config: SetEnergyConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut builder = ParameterBuilder::new(seed);
-        let energy = Arc::new(SetEnergy::new(&config, &mut builder.group("energy"))?);
         let mut of_sampler = ParameterBuilder::new(seed);
         let mut sampler = of_sampler.group("sampler");
         let mut group = sampler.group("generator");
         let generator = match config.generator {
             GeneratorKind::Recurrent => Generator::Recurrent(Recurrent::new(&config, &mut group)?),
             GeneratorKind::Hierarchical | GeneratorKind::Mixture => {
-                Generator::Hierarchical(Hierarchy::new(&config, &mut group)?)
+                Generator::Hierarchical(Arc::new(Hierarchy::new(&config, &mut group)?))
             }
         };
+        let guess = match &generator {
+            Generator::Hierarchical(hierarchy) => Some(Arc::clone(hierarchy)),
+            Generator::Recurrent(_) => None,
+        };
+        let energy = Arc::new(SetEnergy::new(&config, guess, &mut builder.group("energy"))?);
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
         let start = Initialiser::Constant(config.step_size.ln() as f32);
         let num_steps = config.num_dynamics_steps;
@@ -158,11 +162,10 @@ impl SetEnergyProcess {
     /// [`Error::InvalidValue`] unless `elements` `[total, d]` fits the offsets.
     pub fn log_potentials(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
         let elements = self.upload(elements, offsets)?;
-        let mut tape = self.parameters.device().tape();
-        tape.read(&self.parameters);
+        let mut tape = self.reader();
         let elements = tape.constant(elements, self.shape(offsets))?;
         let layout = Layout::new(offsets.clone());
-        let u = self.energy.log_potential(&mut tape, elements, &layout)?;
+        let u = self.energy.log_potential(&mut tape, (elements, None), &layout)?;
         tape.download(u)
     }
 
@@ -174,57 +177,16 @@ impl SetEnergyProcess {
     pub fn scores(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
         let elements = self.upload(elements, offsets)?;
         let layout = Layout::new(offsets.clone());
-        let score = self.energy.score(&self.parameters, &elements, &layout)?;
+        let [_, score] = self.energy.score(self.reader(), (elements, None), &layout)?;
         self.parameters.device().download(&score)
     }
 
-    /// `num_sets` sets of `size` elements, `[num_sets, size, d]`: the sampler's draws, and after them
-    /// `num_refining` Langevin steps of the first step size, which bring them to the energy's law.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] if a count is 0.
-    pub fn sample(
-        &self,
-        num_sets: usize,
-        size: usize,
-        num_refining: usize,
-        stream: Stream,
-    ) -> Result<Vec<f32>> {
-        if num_sets == 0 || size == 0 {
-            let found = format!("{num_sets} sets of {size} elements");
-            return Err(Error::invalid("num_sets, size", "at least 1", found));
-        }
-        let mut drawn = Vec::with_capacity(num_sets * size * self.config.element_dim);
-        for (batch, start) in (0..num_sets).step_by(DRAWN_TOGETHER).enumerate() {
-            let stream = stream.child(batch as u64);
-            let count = DRAWN_TOGETHER.min(num_sets - start);
-            let layout = Layout::uniform(count, size)?;
-            let mut elements = self.draw_alone((count, size), stream)?.elements;
-            for number in 0..num_refining {
-                let stream = stream.child(1000 + number as u64);
-                elements = self.refine(&elements, &layout, stream)?;
-            }
-            drawn.extend(self.parameters.device().download(&elements)?);
-        }
-        Ok(drawn)
-    }
-
-    /// x + (η/2) g + √η ξ.
-    fn refine(&self, elements: &Array, layout: &Layout, stream: Stream) -> Result<Array> {
-        let score = self.energy.score(&self.parameters, elements, layout)?;
+    /// A tape on which nothing is learned.
+    fn reader(&self) -> Tape {
         let mut tape = self.parameters.device().tape();
-        let shape = self.shape(&layout.offsets);
-        let elements = tape.constant(elements.clone(), shape)?;
-        let score = tape.constant(score, shape)?;
-        let clip = self.clip();
-        let score = tape.clamp(score, -clip, clip)?;
-        let drift = tape.affine(score, 0.5 * self.config.step_size, 0.0)?;
-        let noise = tape.normals(shape, stream)?;
-        let noise = tape.affine(noise, self.config.step_size.sqrt(), 0.0)?;
-        let moved = tape.add(elements, drift)?;
-        let moved = tape.add(moved, noise)?;
-        Ok(tape.array(moved).clone())
+        tape.read(&self.sampler_parameters);
+        tape.read(&self.parameters);
+        tape
     }
 
     /// Coordinates of gradients that elements follow are at most so large.

@@ -67,7 +67,7 @@ impl SetEnergyProcess {
         }
         let layout = Layout::uniform(num_sets * count, size)?;
         let changed = tape.upload(changed, (num_sets * count * size, dims))?;
-        let candidates = self.energy.log_potential(tape, changed, &layout)?;
+        let candidates = self.energy.log_potential(tape, (changed, None), &layout)?;
         let candidates = tape.reshape(candidates, (num_sets, count))?;
         let log_weights = tape.upload(found.log_weights, (num_sets, count))?;
         let logs = tape.add(candidates, log_weights)?;
@@ -81,7 +81,7 @@ impl SetEnergyProcess {
 mod tests {
     use super::*;
     use crate::SetOffsets;
-    use crate::process::SetEnergyConfig;
+    use crate::process::{SetBase, SetEnergyConfig};
     use crate::tape::Device;
 
     /// log ∫ exp u(y, x₂, …) dy − u(x) by the trapezoid rule, averaged over all i, against the mean of many
@@ -93,6 +93,8 @@ mod tests {
             summary_widths: vec![8, 4],
             energy_widths: vec![8],
             num_candidates: 400,
+            base: SetBase::Gaussian,
+            energy_components: 4,
             ..SetEnergyConfig::default()
         };
         let process = SetEnergyProcess::new(config, 3, &Device::default()).unwrap();

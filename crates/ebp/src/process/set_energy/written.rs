@@ -65,7 +65,23 @@ impl WrittenMixture {
         tape.mixture_log_density(written, self.law, None, places)
     }
 
-    /// `count` independent elements of every mixture.
+    /// `count` independent elements of every mixture as constants, `[rows · count, d]`.
+    pub(super) fn draw_constants(
+        &self,
+        tape: &mut Tape,
+        written: Var,
+        count: usize,
+        stream: Stream,
+    ) -> Result<Var> {
+        let total = tape.shape(written).0 * count;
+        let noise = tape.normals((total, self.law.dims), stream.child(0))?;
+        let mut uniforms = vec![0.0; total];
+        stream.child(1).fill_uniform(0, 0, &mut uniforms);
+        let uniforms = tape.upload(uniforms, (total, 1))?;
+        tape.mixture_picks(written, self.law, [uniforms, noise])
+    }
+
+    /// `count` independent elements of every mixture, through which gradients flow.
     pub(super) fn draw(
         &self,
         tape: &mut Tape,

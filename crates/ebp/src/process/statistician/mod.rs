@@ -27,16 +27,17 @@ use serde::{Deserialize, Serialize};
 
 use self::networks::{Elements, Networks, Price};
 use self::predictive::StatisticianPredictive;
+pub(in crate::process) use self::predictive::rounded;
+use super::parametric::check_densities;
 use super::task::check_dimensions;
-use super::{LogDensity, Predictive, Process};
+use super::{LogDensity, Parametric, Predictive, Process};
 use crate::error::check_length;
 use crate::linalg::log_sum_exp;
 use crate::nn::{Record, Step};
 use crate::rng::Stream;
 use crate::tape::{
-    AdamConfig, Choice, Device, Gaussian, ParameterBuilder, ParameterSet, Tape, Var, check_taken,
+    AdamConfig, Choice, Device, Gaussian, ParameterBuilder, ParameterSet, Tape, Var,
 };
-use crate::tensor::Tensors;
 use crate::{Error, IndexedSet, Result, SetOffsets};
 
 /// Settings of a [`StatisticianProcess`].
@@ -119,13 +120,24 @@ pub struct StatisticianProcess {
     stream: Stream,
 }
 
-/// How likely a set is.
+/// How likely a set is, by draws of its latent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SetEstimate {
     /// log p̂(x₁, …, xₙ) with its standard error.
     pub log_density: LogDensity,
-    /// Draws of c that count in it, (Σw)²/Σw².
+    /// Draws of the set's latent that count in it, (Σw)²/Σw².
     pub effective_draws: f64,
+}
+
+impl SetEstimate {
+    /// From the logarithms of importance weights, one for each draw.
+    pub(in crate::process) fn of_terms(terms: &[f64]) -> Result<Self> {
+        let log_density = LogDensity::of_mean(terms);
+        check_densities(&[log_density.value])?;
+        let squares: Vec<f64> = terms.iter().map(|term| 2.0 * term).collect();
+        let effective_draws = (2.0 * log_sum_exp(terms) - log_sum_exp(&squares)).exp();
+        Ok(Self { log_density, effective_draws })
+    }
 }
 
 impl StatisticianProcess {
@@ -251,11 +263,7 @@ impl StatisticianProcess {
             .zip(ratio)
             .map(|(elements, ratio)| elements.iter().sum::<f64>() + f64::from(ratio))
             .collect();
-        let log_density = LogDensity::of_mean(&terms);
-        check_finite(&[log_density.value])?;
-        let squares: Vec<f64> = terms.iter().map(|term| 2.0 * term).collect();
-        let effective_draws = (2.0 * log_sum_exp(&terms) - log_sum_exp(&squares)).exp();
-        Ok(SetEstimate { log_density, effective_draws })
+        SetEstimate::of_terms(&terms)
     }
 
     /// log (1/M) Σ_m p(x, z_m | c)/q(z_m | x, c) of every element of `set` `[n, d]` and every c of
@@ -318,51 +326,27 @@ impl StatisticianProcess {
         let law = self.networks.context_law(&mut tape, Elements { values, offsets: &offsets })?;
         Ok([tape.download(law.mean)?, tape.download(law.log_std_dev)?])
     }
+}
 
-    /// Whether the averages stand in the place of the parameters.
-    pub fn use_average(&mut self, is_wanted: bool) {
-        self.parameters.use_average(is_wanted);
+impl Parametric for StatisticianProcess {
+    fn parameters(&self) -> &ParameterSet {
+        &self.parameters
     }
 
-    /// Everything that a later step depends on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`] if the device fails.
-    pub fn state(&self) -> Result<Tensors> {
-        self.parameters.export()
-    }
-
-    /// Takes back what [`state`](Self::state) gave.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
-    pub fn restore(&mut self, state: &Tensors) -> Result<()> {
-        let mut state = state.clone();
-        self.parameters.import(&mut state)?;
-        check_taken(&state)
+    fn parameters_mut(&mut self) -> &mut ParameterSet {
+        &mut self.parameters
     }
 }
 
 /// One row as `count` equal ones.
-fn repeated(tape: &mut Tape, law: Gaussian, count: usize) -> Result<Gaussian> {
+pub(in crate::process) fn repeated(
+    tape: &mut Tape,
+    law: Gaussian,
+    count: usize,
+) -> Result<Gaussian> {
     let choice = Arc::new(Choice::repeated(1, count)?);
     let mean = tape.gather(law.mean, &choice)?;
     Ok(Gaussian { mean, log_std_dev: tape.gather(law.log_std_dev, &choice)? })
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "an error shows a number")]
-fn check_finite(densities: &[f64]) -> Result<()> {
-    match densities.iter().position(|density| !density.is_finite()) {
-        None => Ok(()),
-        Some(index) => Err(Error::NonFinite {
-            field: "log density",
-            index,
-            value: densities[index] as f32,
-            remedy: "look for elements far from those of the training",
-        }),
-    }
 }
 
 impl Process for StatisticianProcess {

@@ -90,6 +90,6 @@ impl Predictive for StatisticianPredictive<'_> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "networks compute in f32")]
-fn rounded(numbers: &[f64]) -> Vec<f32> {
+pub(in crate::process) fn rounded(numbers: &[f64]) -> Vec<f32> {
     numbers.iter().map(|&x| x as f32).collect()
 }

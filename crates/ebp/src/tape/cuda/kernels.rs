@@ -13,6 +13,7 @@ kernels! {
         include_str!("mixture.cu"),
         include_str!("attention.cu"),
         include_str!("spectral_norm.cu"),
+        include_str!("convolution.cu"),
     ];
 
     // entries.cu
@@ -118,26 +119,25 @@ kernels! {
         count: u64, dims: u32, each: u32, log_each: f32,
     );
     fn mixture_draws_backward(
-        written: &Buffer, log_pi: &Buffer, noise: &Buffer, of_values: Option<&Buffer>,
-        of_shares: Option<&Buffer>, gradient: &Buffer, count: u64, components: u32, dims: u32,
-        each: u32,
+        written: &Buffer, noise: &Buffer, of_values: Option<&Buffer>, of_shares: Option<&Buffer>,
+        gradient: &Buffer, count: u64, dims: u32, each: u32,
     );
     fn mixture_picks(
         written: &Buffer, log_pi: &Buffer, uniforms: &Buffer, noise: &Buffer, values: &Buffer,
         count: u64, per_row: u32, components: u32, dims: u32,
     );
     fn mixture_log_density(
-        written: &Buffer, log_pi: &Buffer, places: &Buffer, out: &Buffer, count: u64, per_row: u32,
+        written: &Buffer, log_pi: &Buffer, places: &Buffer, out: &Buffer, per_row: u32,
         components: u32, dims: u32, log_rest: f32, log_even: f32, low: f32, high: f32,
         has_uniform: i32,
     );
     fn mixture_density_places(
         written: &Buffer, log_pi: &Buffer, places: &Buffer, log_density: &Buffer, g: &Buffer,
-        out: &Buffer, count: u64, per_row: u32, components: u32, dims: u32, log_rest: f32,
+        out: &Buffer, per_row: u32, components: u32, dims: u32, log_rest: f32,
     );
     fn mixture_density_components(
         written: &Buffer, log_pi: &Buffer, places: &Buffer, log_density: &Buffer, g: &Buffer,
-        gradient: &Buffer, count: u64, per_row: u32, components: u32, dims: u32, log_rest: f32,
+        gradient: &Buffer, per_row: u32, components: u32, dims: u32, log_rest: f32,
     );
     fn mixture_logits(
         log_pi: &Buffer, gradient: &Buffer, rows: u64, components: u32, dims: u32,
@@ -166,5 +166,19 @@ kernels! {
     fn spectral_norm_backward(
         g: &Buffer, normalised: &Buffer, left: &Buffer, right: &Buffer, norms: &Buffer,
         table: &Buffer<u32>, out: &Buffer,
+    );
+
+    // convolution.cu
+    fn convolve(
+        x: &Buffer, w: &Buffer, out: &Buffer, count: u64, channels: u32, width: u32, height: u32,
+        out_width: u32, out_height: u32, side: u32, stride: u32, turned: i32,
+    );
+    fn convolve_transposed(
+        y: &Buffer, w: &Buffer, out: &Buffer, count: u64, channels: u32, width: u32, height: u32,
+        out_width: u32, out_height: u32, side: u32, stride: u32,
+    );
+    fn convolve_weights(
+        x: &Buffer, y: &Buffer, parts: &Buffer<f64>, lines: u64, lines_per_part: u64, channels: u32,
+        width: u32, height: u32, out_width: u32, out_height: u32, side: u32, stride: u32,
     );
 }

@@ -5,14 +5,26 @@ use super::super::mixture::{Density, MixtureLaw};
 use super::store::{Open, open};
 use super::{Buffer, Gpu};
 use crate::Result;
-use crate::point::cuda::launch::flat;
+use crate::point::cuda::launch::{Grid, blocks, flat, warps};
+
+/// Components whose gradients a block finds, and its warps, as in mixture.cu.
+const GROUP: usize = 32;
+const SLICES: u32 = 8;
+/// Places that a block looks from.
+const MOST_PLACES: usize = 128;
+
+/// Blocks for the places of every row.
+fn of_places(rows: usize, per_row: usize) -> Grid {
+    let threads = (32 * per_row.div_ceil(32)).clamp(32, MOST_PLACES);
+    blocks(rows * per_row.div_ceil(threads), threads as u32)
+}
 
 /// log π of every component.
 fn shares(gpu: &Open<'_>, law: MixtureLaw, written: &Buffer) -> Result<Buffer> {
     let rows = written.len() / law.width();
     let out = gpu.buffer::<f32>(rows * law.components)?;
     let (components, dims) = (law.components as u32, law.dims as u32);
-    gpu.kernels().mixture_shares(gpu, flat(rows), written, &out, rows as u64, components, dims)?;
+    gpu.kernels().mixture_shares(gpu, warps(rows), written, &out, rows as u64, components, dims)?;
     Ok(out)
 }
 
@@ -50,23 +62,31 @@ pub(in super::super) fn mixture_draws_backward(
     [of_values, of_shares]: [Option<&Buffer>; 2],
 ) -> Result<Array> {
     let gpu = open(gpu)?;
-    let log_pi = shares(&gpu, law, written)?;
     let gradient = gpu.buffer::<f32>(written.len())?;
+    let (count, dims) = (written.len() / law.component_width(), law.dims as u32);
     gpu.kernels().mixture_draws_backward(
         &gpu,
-        flat(log_pi.len()),
+        flat(count),
         written,
-        &log_pi,
         noise,
         of_values,
         of_shares,
         &gradient,
-        log_pi.len() as u64,
-        law.components as u32,
-        law.dims as u32,
+        count as u64,
+        dims,
         each as u32,
     )?;
+    if of_shares.is_some() {
+        logits(&gpu, law, &shares(&gpu, law, written)?, &gradient)?;
+    }
     Ok(gradient.into())
+}
+
+/// From ∂L/∂log π to ∂L/∂logits.
+fn logits(gpu: &Open<'_>, law: MixtureLaw, log_pi: &Buffer, gradient: &Buffer) -> Result<()> {
+    let (rows, components) = (log_pi.len() / law.components, law.components as u32);
+    let dims = law.dims as u32;
+    gpu.kernels().mixture_logits(gpu, warps(rows), log_pi, gradient, rows as u64, components, dims)
 }
 
 pub(in super::super) fn mixture_picks(
@@ -108,12 +128,11 @@ pub(in super::super) fn mixture_log_density(
     let (low, high) = density.uniform.map_or((0.0, 0.0), |uniform| (uniform.low, uniform.high));
     gpu.kernels().mixture_log_density(
         &gpu,
-        flat(count),
+        of_places(count / density.count, density.count),
         written,
         &log_pi,
         places,
         &out,
-        count as u64,
         density.count as u32,
         law.components as u32,
         law.dims as u32,
@@ -135,20 +154,19 @@ pub(in super::super) fn mixture_log_density_backward(
     let (gpu, law) = (open(gpu)?, density.law);
     let log_pi = shares(&gpu, law, written)?;
     let (components, dims) = (law.components as u32, law.dims as u32);
-    let (per_row, count) = (density.count as u32, places.len() / law.dims);
+    let (per_row, rows) = (density.count as u32, log_pi.len() / law.components);
     let log_rest = density.uniform.map_or(0.0, |uniform| uniform.log_parts(law.dims).0);
-    let (gradient, of_places) =
+    let (gradient, to_places) =
         (gpu.buffer::<f32>(written.len())?, gpu.buffer::<f32>(places.len())?);
     gpu.kernels().mixture_density_places(
         &gpu,
-        flat(count),
+        of_places(rows, density.count),
         written,
         &log_pi,
         places,
         log_density,
         g,
-        &of_places,
-        count as u64,
+        &to_places,
         per_row,
         components,
         dims,
@@ -156,21 +174,18 @@ pub(in super::super) fn mixture_log_density_backward(
     )?;
     gpu.kernels().mixture_density_components(
         &gpu,
-        flat(log_pi.len()),
+        blocks(rows * law.components.div_ceil(GROUP), GROUP as u32 * SLICES),
         written,
         &log_pi,
         places,
         log_density,
         g,
         &gradient,
-        log_pi.len() as u64,
         per_row,
         components,
         dims,
         log_rest,
     )?;
-    let rows = log_pi.len() / law.components;
-    let grid = flat(rows);
-    gpu.kernels().mixture_logits(&gpu, grid, &log_pi, &gradient, rows as u64, components, dims)?;
-    Ok([gradient.into(), of_places.into()])
+    logits(&gpu, law, &log_pi, &gradient)?;
+    Ok([gradient.into(), to_places.into()])
 }

@@ -7,6 +7,7 @@
 //! laws      Gaussians, alphabets, memory cells, weights of candidates
 //! layers    planar flows, spectral norms, attention
 //! mixture   mixtures of Gaussians
+//! convolution   windows over pictures, channel by channel
 //! points    the primitive: values, pools, partitions, likelihood, dynamics
 //! adam      the optimiser
 //! ```
@@ -20,6 +21,7 @@
 )]
 
 mod adam;
+mod convolution;
 mod entries;
 mod kernels;
 mod laws;
@@ -32,6 +34,7 @@ mod sums;
 use std::sync::Arc;
 
 pub(super) use self::adam::adam;
+pub(super) use self::convolution::{convolve, convolve_transposed, convolve_weights};
 pub(super) use self::entries::{
     arrange, concat, cut, fill, gather, gather_backward, interpolate, interpolate_backward, join,
     map, map_backward, place, repeat_columns, scale_from, send_choice, weigh_draws,

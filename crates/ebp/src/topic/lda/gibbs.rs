@@ -7,7 +7,8 @@
 //! The documents are cut into `PARTS` parts that are swept side by side with the counts of the sweep before
 //! for what the others do (Newman et al., 2009); the parts do not depend on the number of threads, so neither
 //! does the result. After each of some sweeps the priors are fitted to the counts. From the second half on,
-//! E[β | z] is averaged over sweeps: the average predicts better than any one of them.
+//! E[β | z] is averaged over sweeps: the average predicts better than any one of them. Half way through the
+//! sweeps before it, topics are split and merged (`split_merge.rs`).
 //!
 //! In the inner loop (n_dk + α_k) / (n_k + V η) is kept up to date, so that a topic costs one addition and one
 //! multiplication, in f32, which is exact for counts up to 2²⁴. Weights are added up in `LANES` sums of every
@@ -125,6 +126,45 @@ impl GibbsLda {
         Ok(found)
     }
 
+    /// Every word of every document.
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Where documents begin and end among them.
+    pub(super) fn documents(&self) -> &[Range<usize>] {
+        &self.documents
+    }
+
+    /// z.
+    pub(super) fn topics(&self) -> &[u32] {
+        &self.topics
+    }
+
+    /// Puts words in other topics.
+    pub(super) fn set_topics(&mut self, topics: Vec<u32>) {
+        self.topics = topics;
+        self.count();
+    }
+
+    /// α and η.
+    pub(super) fn priors(&self) -> (&[f64], f64) {
+        (&self.alpha, self.eta)
+    }
+
+    /// V.
+    pub(super) fn num_words(&self) -> usize {
+        self.num_words
+    }
+
+    /// n_kw of every topic.
+    pub(super) fn columns(&self) -> Vec<Vec<f64>> {
+        let column = |topic: usize| {
+            self.counts.iter().skip(topic).step_by(self.width).map(|n| f64::from(*n)).collect()
+        };
+        (0..self.config.num_topics).map(column).collect()
+    }
+
     /// n_kw from z.
     fn count(&mut self) {
         self.counts = vec![0.0; self.num_words * self.width];
@@ -143,7 +183,7 @@ impl GibbsLda {
     }
 
     /// Draws every word's topic. Returns −log p(w | all other words and topics) per word.
-    fn sweep(&mut self, stream: Stream) -> f64 {
+    pub(super) fn sweep(&mut self, stream: Stream) -> f64 {
         let sums = self.sums();
         let (tokens, width) = (&self.tokens, self.width);
         let mut rest = self.topics.as_mut_slice();
@@ -358,6 +398,10 @@ const NAMES: [&str; 7] =
 impl TopicLearner for GibbsLda {
     fn step(&mut self, step: &Step) -> Result<Record> {
         let nats = self.sweep(step.stream);
+        let is_half_way = step.number == (0.5 * self.config.burn_in * step.num_steps as f64) as u64;
+        if is_half_way {
+            self.split_and_merge(self.config.split_merges, step.stream.child(0));
+        }
         if step.number >= FIT_FROM && step.number.is_multiple_of(FIT_EVERY) {
             self.fit_priors();
         }

@@ -16,6 +16,7 @@
 
 mod dirichlet;
 mod gibbs;
+mod split_merge;
 mod variational;
 
 use std::sync::Arc;
@@ -67,6 +68,9 @@ pub struct LdaConfig {
     pub num_rounds: usize,
     /// The share of the steps before topics are averaged (`gibbs`).
     pub burn_in: f64,
+    /// Half way through these, pairs of topics that are alike become one and a broad one becomes two, so often
+    /// at most and as long as it helps (`gibbs`).
+    pub split_merges: usize,
 }
 
 impl Default for LdaConfig {
@@ -83,6 +87,7 @@ impl Default for LdaConfig {
             decay: 0.7,
             num_rounds: 50,
             burn_in: 0.5,
+            split_merges: 8,
         }
     }
 }

@@ -10,6 +10,7 @@ mod gradient;
 mod pool;
 mod product;
 mod second;
+mod window;
 
 pub(super) use activate::Activate;
 pub(super) use attention::{Attend, AttendBackward, Head};
@@ -18,6 +19,7 @@ pub(super) use gradient::{Outer, RowSum};
 pub(super) use pool::MaxPool;
 pub(super) use product::{Finish, Panels, Product, Start};
 pub(super) use second::{Adjoint, Tangent};
+pub(super) use window::{Convolve, ConvolveTransposed, ConvolveWeights, Layout};
 
 use super::buffer::LINE;
 use super::simd::Simd;
@@ -39,6 +41,9 @@ pub(super) struct Kernels {
     activate: unsafe fn(Activate<'_>),
     attend: unsafe fn(Attend<'_>),
     attend_backward: unsafe fn(AttendBackward<'_>),
+    convolve: unsafe fn(Convolve<'_>),
+    convolve_transposed: unsafe fn(ConvolveTransposed<'_>),
+    convolve_weights: unsafe fn(ConvolveWeights<'_>),
     max_pool: unsafe fn(MaxPool<'_>),
     tangent: unsafe fn(Tangent<'_>),
     adjoint: unsafe fn(Adjoint<'_>),
@@ -84,6 +89,18 @@ macro_rules! kernels {
                 unsafe { attention::backward::<$simd>(args) }
             }
             $(#[target_feature(enable = $features)])?
+            unsafe fn convolve(args: Convolve<'_>) {
+                unsafe { window::convolve::<$simd>(args) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn convolve_transposed(args: ConvolveTransposed<'_>) {
+                unsafe { window::convolve_transposed::<$simd>(args) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn convolve_weights(args: ConvolveWeights<'_>) {
+                unsafe { window::convolve_weights::<$simd>(args) }
+            }
+            $(#[target_feature(enable = $features)])?
             unsafe fn max_pool(args: MaxPool<'_>) {
                 unsafe { pool::run::<$simd>(&mut { args }) }
             }
@@ -113,6 +130,9 @@ macro_rules! kernels {
                 activate,
                 attend,
                 attend_backward,
+                convolve,
+                convolve_transposed,
+                convolve_weights,
                 max_pool,
                 tangent,
                 adjoint,
@@ -240,6 +260,24 @@ impl Kernels {
         assert!(args.of_keys.len().min(args.of_values.len()) >= num_keys * depth * LINE);
         // SAFETY: all pointers stay inside the slices by the assertions above.
         unsafe { (self.attend_backward)(args) }
+    }
+
+    pub(super) fn convolve(&self, args: Convolve<'_>) {
+        args.layout.check(args.plane, args.out, args.weights);
+        // SAFETY: all pointers stay inside the slices by the assertions above.
+        unsafe { (self.convolve)(args) }
+    }
+
+    pub(super) fn convolve_transposed(&self, args: ConvolveTransposed<'_>) {
+        args.layout.check(args.plane, args.from, args.weights);
+        // SAFETY: all pointers stay inside the slices by the assertions above.
+        unsafe { (self.convolve_transposed)(args) }
+    }
+
+    pub(super) fn convolve_weights(&self, args: ConvolveWeights<'_>) {
+        args.layout.check(args.plane, args.from, args.sums);
+        // SAFETY: all pointers stay inside the slices by the assertions above.
+        unsafe { (self.convolve_weights)(args) }
     }
 
     pub(super) fn max_pool(&self, args: MaxPool<'_>) {
