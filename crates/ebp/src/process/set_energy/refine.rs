@@ -287,7 +287,7 @@ mod tests {
         };
         let mut process = SetEnergyProcess::new(config, 3, &Device::default()).unwrap();
         let mut state = process.state().unwrap();
-        let factor = if base == SetBase::Guess { 2.0 } else { 1.0 };
+        let factor = if base == SetBase::Guess { 1.4 } else { 1.0 };
         for (_, tensor) in state.iter_mut().filter(|(name, _)| name.contains("energy.element")) {
             let values = tensor.as_f32().unwrap().iter().map(|value| factor * value).collect();
             *tensor = Tensor::new(tensor.dims().to_vec(), values).unwrap();
