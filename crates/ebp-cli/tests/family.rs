@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use program::{good, json, refusal};
+use program::{complaint, good, json, refusal};
 
 /// Every preset of the family, and what makes it take a fraction of a second.
 const TOPICS: [(&str, &[&str]); 5] = [
@@ -245,7 +245,7 @@ fn bad_input_is_refused_or_counted_and_what_was_trained_is_kept() {
     ] {
         // The run that is there stays as it is.
         let said =
-            refusal(folder, &["train", preset, "-q", "--force", "--out", "lda", "--data", data]);
+            complaint(folder, &["train", preset, "-q", "--force", "--out", "lda", "--data", data]);
         assert!(said.contains(word), "{preset} {data}: {said}");
         let kept = fs::read_to_string(folder.join("lda/config.toml")).expect("the run");
         assert_eq!(kept, config, "{preset} {data}");

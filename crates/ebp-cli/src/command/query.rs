@@ -128,9 +128,12 @@ fn ranked(arguments: &QueryArguments) -> Result<Report, Failure> {
     };
     let query: Vec<usize> = arguments.like.iter().map(place).collect::<Result<_, _>>()?;
     let sets = BayesianSets::new(items.num_features, &items.features)?;
-    let found = sets.rank(&query, arguments.strength, arguments.count)?;
+    // The given items are the likest of all, and known already.
     let found =
-        found.into_iter().map(|(item, score)| Found { item: items.names[item].clone(), score });
+        sets.rank(&query, arguments.strength, arguments.count.saturating_add(query.len()))?;
+    let others = found.into_iter().filter(|(item, _)| !query.contains(item));
+    let found = others.take(arguments.count);
+    let found = found.map(|(item, score)| Found { item: items.names[item].clone(), score });
     Ok(Report {
         items: items.kind,
         given: arguments.like.clone(),

@@ -43,6 +43,14 @@ pub(crate) fn refusal(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// What a command says that found something wrong, whether before it tried or on the way.
+pub(crate) fn complaint(folder: &Path, arguments: &[&str]) -> String {
+    let output = ebp(folder, arguments);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {:?}", output.status);
+    assert!(output.stdout.is_empty());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// What a command that works prints, as JSON.
 pub(crate) fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&good(folder, arguments)).expect("JSON")
