@@ -235,7 +235,7 @@ fn bad_input_is_refused_or_counted_and_what_was_trained_is_kept() {
         ("strauss", "nan.dat", "line 4"),
         ("strauss", "flat.dat", "rising bounds"),
         ("poisson", "none.dat", "line 1"),
-        ("hardcore", "twice.dat", "1 duplicates"),
+        ("hardcore", "twice.dat", "1 duplicate points"),
         ("dpp", "nowhere.dat", "nowhere.dat"),
         ("hawkes", "times.txt", "later than the one before"),
         ("lda", "empty.feat", "documents"),

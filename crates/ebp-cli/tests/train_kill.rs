@@ -173,7 +173,7 @@ const RUNS: [(&str, &str, &[&str]); 20] = [
     ("topics-lda", "lda", &[]),
     ("topics-energy-based", "topics", &[]),
     ("patterns-gibbs", "strauss", &[]),
-    ("patterns-network", "pairwise", &["method=maximum-likelihood", "sampler=langevin"]),
+    ("patterns-network", "pairwise", &[]),
     ("latents-gplvm", "gplvm", &["gplvm.evaluations_per_step=2"]),
     ("latents-bruno", "bruno", &["bruno.hidden_width=8", "bruno.num_couplings=2"]),
     ("latents-statistician", "statistician", &["statistician.hidden_width=8"]),
@@ -209,9 +209,6 @@ fn small(preset: &str) -> &'static [&'static str] {
             "evaluation.steps_per_point=20",
             "interaction.num_knots=4",
             "interaction.width=2",
-            "likelihood.num_patterns=20",
-            "likelihood.num_chains=2",
-            "likelihood.num_rounds=1",
         ],
         "bruno" | "statistician" => &[
             "evaluation.every=1000",

@@ -191,7 +191,7 @@ fn a_pair_network_recovers_gamma() {
     let (all, spread) = (far(&found.model), parts.error(far));
     assert!(all.abs() < 3.0 * spread + 0.1, "{all} {spread}");
     for moves in [Moves::Points, Moves::Langevin] {
-        let effort = LikelihoodSettings { num_patterns: 200, num_chains: 4, num_rounds: 2, moves };
+        let effort = LikelihoodSettings { num_patterns: 200, num_chains: 4, num_rounds: 6, moves };
         let stream = Stream::new(1, "likelihood");
         let best = climb_likelihood(&law, &found.parameters, &patterns, &effort, stream).unwrap();
         let (mean, error) = best.number(&law, inside).unwrap();
