@@ -65,19 +65,21 @@ impl PatternData {
             return Err(Error::refused("the patterns hold no point").with_help("give others"));
         }
         let mut hard_core = settings.interaction.hard_core;
-        if hard_core == 0.0 {
+        if settings.process.has_hard_core() {
             let least = patterns.iter().map(Pattern::least_distance).fold(f64::INFINITY, f64::min);
-            let has_hard_core = matches!(
-                settings.process,
-                PatternProcess::Hardcore | PatternProcess::StraussHardcore
-            );
-            if has_hard_core && !(least > 0.0 && least.is_finite()) {
+            let is_given = hard_core > 0.0;
+            if least <= hard_core || !(is_given || least.is_finite()) {
                 let duplicates: usize = patterns.iter().map(Pattern::num_duplicates).sum();
-                let message =
-                    format!("a hard core needs points apart, found {duplicates} duplicates");
-                return Err(Error::refused(message).with_help("remove the duplicate points"));
+                let message = format!(
+                    "points must be farther apart than the hard core, {hard_core}; found {duplicates} \
+                     duplicate points and a least distance of {least}"
+                );
+                let help = "remove the duplicate points, or lower `interaction.hard_core` (0: what the data say)";
+                return Err(Error::refused(message).with_help(help));
             }
-            hard_core = least * count as f64 / (count + 1) as f64;
+            if !is_given {
+                hard_core = least * count as f64 / (count + 1) as f64;
+            }
         }
         Ok(Self { patterns, events: None, truth, hard_core })
     }

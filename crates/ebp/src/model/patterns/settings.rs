@@ -76,6 +76,11 @@ impl PatternProcess {
             Self::Hawkes => "hawkes",
         }
     }
+
+    /// Whether no two points may be within a distance of each other.
+    pub(super) fn has_hard_core(self) -> bool {
+        matches!(self, Self::Hardcore | Self::StraussHardcore)
+    }
 }
 
 /// How chains move points, beside births and deaths.
