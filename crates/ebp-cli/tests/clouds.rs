@@ -100,6 +100,14 @@ fn a_model_of_shapes_is_trained_and_asked() {
     );
     assert_eq!(scored["sets"].as_array().map(Vec::len), Some(4));
     assert!(scored["sets"][0]["std_error"].as_f64().is_some_and(|error| error > 0.0));
+    // The encoder alone says the same of the code.
+    let codes = json(path, &["score", "run", "x.npy", "many", "--codes-only", "--json"]);
+    for field in ["log_law", "rank", "kl"] {
+        assert!(codes["sets"][1][field].is_number(), "{field}");
+        assert_eq!(codes["sets"][1][field], scored["sets"][1][field], "{field}");
+    }
+    let text = good(path, &["score", "run", "x.npy", "--codes-only"]);
+    assert!(text.contains("θ from kernel; rank"), "{text}");
 
     good(
         path,

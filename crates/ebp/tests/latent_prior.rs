@@ -7,6 +7,7 @@ use ebp::latent::{
     StandardPrior,
 };
 use ebp::rng::Stream;
+use ebp::tensor::Tensor;
 
 /// Two half circles of radius 1 that interlock, with noise of standard deviation 0.1.
 fn moons(count: usize, seed: u64) -> Vec<f32> {
@@ -251,4 +252,29 @@ fn what_cannot_be_fitted_is_named() {
         GaussianPrior::fit(&Codes::new(3, &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0], None).unwrap()).is_ok()
     );
     assert!(StandardPrior { dim: 2 }.log_density(&[0.0; 3]).is_err());
+}
+
+/// A code left out is judged by the mixture of the others: with its centre taken out of the state.
+#[test]
+fn a_code_left_out_adds_nothing_to_its_own_density() {
+    let mut means = vec![0.0; 60 * 2];
+    Stream::new(8, "codes").fill_normal(0, 0, &mut means);
+    let codes = Codes::new(2, &means, None).unwrap();
+    let config = KernelConfig::default();
+    let (prior, _) = KernelPrior::fit(&codes, &config, Stream::new(8, "prior")).unwrap();
+    let found = prior.log_density_left_out(&means).unwrap();
+    let whole = prior.log_density(&means).unwrap();
+    for (row, left_out) in found.iter().enumerate() {
+        let mut state = prior.state().unwrap();
+        let mut centres = state["centres"].as_f32().unwrap().to_vec();
+        centres.drain(2 * row..2 * row + 2);
+        state.insert("centres".to_owned(), Tensor::new(vec![59, 2], centres).unwrap());
+        let others = KernelPrior::restore(&state).unwrap();
+        let exact = others.log_density(&means[2 * row..2 * row + 2]).unwrap()[0];
+        // The same sum in another order, in f64.
+        assert!((left_out - exact).abs() < 1e-9, "{row}: {left_out} {exact}");
+    }
+    // A code's own kernel is nearer than most: without it there is less, over all codes.
+    assert!(mean(&found) < mean(&whole));
+    assert!(prior.log_density_left_out(&means[..2]).is_err());
 }

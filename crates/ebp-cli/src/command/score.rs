@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::experiment::{table, with_interval};
-use ebp::model::{Model, PriorKind, ScoreOptions, read_cloud_inputs};
+use ebp::model::{CodeScore, Model, PriorKind, ScoreOptions, read_cloud_inputs};
 use ebp::process::{LogDensity, ScoreSettings};
 use ebp::rng::Stream;
 use serde::Serialize;
@@ -19,18 +19,25 @@ const HELP: &str = "\
 is the log-likelihood per point in the units of the data. θ is integrated out by draws that walk from a
 Gaussian around the mode of p(θ | set) to p(θ | set) itself, the normaliser by importance sampling
 around the set's points and the model's. The standard error contains both, and can be believed where
-`holds` says yes: Pareto k̂ of the weights is below 0.7, and the error that draws of θ leave is at most
-what the normaliser may be off. `--draws 0` takes the Gaussian for the law itself (Laplace), in a
+`holds` says yes: Pareto k̂ of the weights is below 0.7, that of the normaliser's too, new places do not
+move the mode, and the error that draws of θ leave is at most what the normaliser may be off. A value
+above what the set's own nearest neighbours allow cannot be right: `holds` says `never`. `--draws 0` takes the Gaussian for the law itself (Laplace), in a
 fraction of the time and without that check. The law of θ is that of `ebp sample`. Points outside of the
 domain of the model are impossible: log p is −∞, `outside` counts them, and JSON has the log-likelihood
-of the others. `KL` is that of the posterior and N(0, I). `worst` is the smallest log density of a point
+of the others. `KL` is that of the posterior and N(0, I).
+
+Is a set strange? `log p(θ)` is the log density of its code μ under the law of θ, and `rank` the share of
+training sets for which it is as small: of sets like them 5 % have a rank of at most 0.05. `log p` of the
+points does not say it: θ is found for every set, and compact sets get more than large ones.
+`--codes-only` prints these columns alone, in the time that the encoder takes. `worst` is the smallest log density of a point
 at the encoder's θ and the number of that point.
 
 Examples:
   ebp score runs/shapes chair.ply lamp.ply
   ebp score runs/shapes scans/ --points points.npy --json
   ebp score runs/shapes scans/ --prior standard
-  ebp score runs/shapes scans/ --draws 0";
+  ebp score runs/shapes scans/ --draws 0
+  ebp score runs/shapes scans/ --codes-only";
 
 /// Arguments of `ebp score`.
 #[derive(Debug, Args)]
@@ -64,6 +71,10 @@ pub(crate) struct ScoreArguments {
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = crate::args::at_least_one)]
     proposals: usize,
 
+    /// Only what the encoder says of each set: log p(θ), its rank and the KL; no energy is looked at
+    #[arg(long, conflicts_with_all = ["points", "draws", "most_draws", "proposals", "seed"])]
+    codes_only: bool,
+
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -92,6 +103,13 @@ struct Row {
     holds: bool,
     /// Values of the energy that were computed.
     evaluations: usize,
+    /// Nats per point that the nearest neighbours allow; none of few points.
+    neighbours: Option<f64>,
+    is_possible: bool,
+    /// log p(μ) under the law of θ.
+    log_law: f64,
+    /// Share of training sets for which it is as small.
+    rank: Option<f64>,
     kl: f64,
     /// At θ = μ, by importance sampling.
     log_partition: f64,
@@ -119,6 +137,9 @@ const TEMPLATE: &str = "{wide_bar} {pos}/{len} sets  {eta} left";
 
 /// Scores and prints.
 pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
+    if arguments.codes_only {
+        return print_codes(arguments);
+    }
     let report = arguments.common.install(|| measure(arguments))?;
     if arguments.common.json {
         return output::print_json(&report);
@@ -132,6 +153,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         "draws",
         "k̂",
         "holds",
+        "log p(θ)",
+        "rank",
         "KL",
         "worst",
     ];
@@ -152,7 +175,14 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
             },
             row.draws.to_string(),
             row.pareto_k.map_or("–".to_owned(), |k| format!("{k:.2}")),
-            if row.holds { "yes" } else { "no" }.to_owned(),
+            match (row.holds, row.is_possible) {
+                (true, _) => "yes",
+                (false, true) => "no",
+                (false, false) => "never",
+            }
+            .to_owned(),
+            format!("{:.1}", row.log_law),
+            rank(row.rank),
             format!("{:.1}", row.kl),
             row.worst_log_density.map_or("−∞".to_owned(), |worst| format!("{worst:.2}")),
             row.worst_point.to_string(),
@@ -164,6 +194,11 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
         lines.push(line);
     }
     let not_held = report.sets.iter().filter(|row| !row.holds).count();
+    let impossible = report.sets.iter().filter(|row| !row.is_possible).count();
+    let never = match impossible {
+        0 => String::new(),
+        some => format!("{some} above what the points' own neighbours allow: mass was missed\n"),
+    };
     let trust = match (report.draws, not_held) {
         (0, _) => "Laplace's approximation: nothing says how far it is off\n".to_owned(),
         (_, 0) => String::new(),
@@ -174,7 +209,61 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
     };
     let law =
         format!("θ from {}; ± is half of a 95 % interval over all random numbers\n", report.prior);
-    output::print(&format!("{}{law}{trust}", table(&lines)))
+    output::print(&format!("{}{law}{trust}{never}", table(&lines)))
+}
+
+/// What the encoder says of a set.
+#[derive(Debug, Serialize)]
+struct CodeRow {
+    name: String,
+    points: usize,
+    log_law: f64,
+    rank: Option<f64>,
+    kl: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CodeReport {
+    model: String,
+    prior: &'static str,
+    sets: Vec<CodeRow>,
+}
+
+fn print_codes(arguments: &ScoreArguments) -> Result<(), Failure> {
+    let report = arguments.common.install(|| measure_codes(arguments))?;
+    if arguments.common.json {
+        return output::print_json(&report);
+    }
+    let head = ["set", "points", "log p(θ)", "rank", "KL"];
+    let mut lines = vec![head.map(String::from).to_vec()];
+    lines.extend(report.sets.iter().map(|row| {
+        let (log_law, kl) = (format!("{:.1}", row.log_law), format!("{:.1}", row.kl));
+        vec![row.name.clone(), row.points.to_string(), log_law, rank(row.rank), kl]
+    }));
+    let law = format!("θ from {}; rank: the share of training sets as strange\n", report.prior);
+    output::print(&format!("{}{law}", table(&lines)))
+}
+
+fn measure_codes(arguments: &ScoreArguments) -> Result<CodeReport, Failure> {
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    let clouds = read_cloud_inputs(&arguments.sets)?;
+    let scores = model.clouds()?.score_codes(&clouds, arguments.prior)?;
+    let row = |(set, score): (usize, CodeScore)| CodeRow {
+        name: clouds.name(set),
+        points: clouds.size(set),
+        log_law: score.log_law,
+        rank: score.rank,
+        kl: score.kl,
+    };
+    Ok(CodeReport {
+        model: arguments.model.display().to_string(),
+        prior: arguments.prior.name(),
+        sets: scores.into_iter().enumerate().map(row).collect(),
+    })
+}
+
+fn rank(rank: Option<f64>) -> String {
+    rank.map_or("–".to_owned(), |rank| format!("{rank:.3}"))
 }
 
 fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
@@ -209,6 +298,10 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
             pareto_k: score.pareto_k.filter(|k| k.is_finite()),
             holds: score.holds,
             evaluations: score.num_evaluations,
+            neighbours: score.neighbours.map(|allowed| allowed.value),
+            is_possible: score.is_possible,
+            log_law: score.log_law,
+            rank: score.rank,
             kl: score.kl,
             log_partition: score.log_partition.value,
             log_partition_error: score.log_partition.std_error,

@@ -357,6 +357,17 @@ impl Prior for KernelPrior {
         Ok(rows.map(|u| self.log_white_density(u, None) - volume).collect())
     }
 
+    fn log_density_left_out(&self, means: &[f32]) -> Result<Vec<f64>> {
+        let (k, found) = (self.dim(), check_rows("means", means.len(), self.dim())?);
+        if found * k != self.centres.len() {
+            let expected = format!("the {} codes of the kernels", self.centres.len() / k);
+            return Err(Error::invalid("means", expected, found));
+        }
+        let (white, volume) = (self.whiten(means), self.log_volume());
+        let rows = white.par_chunks_exact(k).enumerate();
+        Ok(rows.map(|(row, u)| self.log_white_density(u, Some(row)) - volume).collect())
+    }
+
     /// The slope of the mixture, and the precision of one kernel: that of the mixture where one kernel
     /// counts, and above it elsewhere by no more than the centres that count are apart.
     fn slope(&self, theta: &[f32], _: &[f32]) -> Result<(Vec<f64>, Matrix)> {

@@ -67,6 +67,16 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     /// [`Error::InvalidValue`] unless the rows are whole.
     fn log_density(&self, thetas: &[f32]) -> Result<Vec<f64>>;
 
+    /// log p of the means of the codes that the law was fitted to, in their order, each by the law without
+    /// what that code itself added to it, where a law can leave that out.
+    ///
+    /// # Errors
+    ///
+    /// As [`log_density`](Self::log_density).
+    fn log_density_left_out(&self, means: &[f32]) -> Result<Vec<f64>> {
+        self.log_density(means)
+    }
+
     /// ∇ log p(θ) and a positive definite `[k, k]` near −∇² log p(θ), the lower triangle in columns, for
     /// one θ. `widths` are the steps of central differences, which find both unless a law knows better:
     /// the second along the axes alone.

@@ -36,7 +36,7 @@ mod train;
 use std::path::{Path, PathBuf};
 
 pub use self::clouds::{
-    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudSettings, PriorKind,
+    CloudData, CloudDataSettings, CloudEvaluation, CloudModel, CloudSettings, CodeScore, PriorKind,
     ScoreOptions, class_of, read_cloud_inputs, write_clouds,
 };
 pub(crate) use self::clouds::{CloudScale, cloud_training};

@@ -17,6 +17,7 @@ mod hypotheses;
 mod implicit;
 mod lbfgs;
 mod learner;
+mod neighbours;
 pub mod neural;
 mod parametric;
 mod pareto;
@@ -49,6 +50,7 @@ pub use implicit::{VariationalImplicitProcess, VariationalImplicitProcessConfig}
 pub use lbfgs::Stop;
 pub(crate) use lbfgs::{Evaluation, Limits, minimise};
 pub use learner::{Learner, Preparation, Prepared, Preparer};
+pub use neighbours::neighbour_density;
 pub use parametric::Parametric;
 pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};

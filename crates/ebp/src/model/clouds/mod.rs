@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub use self::data::CloudData;
 pub(crate) use self::data::CloudScale;
 pub use self::files::{class_of, read_cloud_inputs, write_clouds};
-pub use self::score::ScoreOptions;
+pub use self::score::{CodeScore, ScoreOptions};
 pub use self::settings::{CloudDataSettings, CloudEvaluation, CloudSettings, PriorKind};
 use super::{Device, Lesson};
 use crate::checkpoint::{Checkpoint, Holds};

@@ -32,6 +32,11 @@ impl LatentCodes {
         (&self.mean[set * k..][..k], &self.log_std_dev[set * k..][..k])
     }
 
+    /// KL(q(θ | set) ‖ N(0, I)) in nats.
+    pub(crate) fn kl_of_set(&self, set: usize) -> f64 {
+        standard_kl(self.of_set(set))
+    }
+
     /// The codes of further sets after these.
     pub(crate) fn append(&mut self, mut others: Self) {
         self.mean.append(&mut others.mean);
@@ -56,6 +61,12 @@ impl LatentCodes {
         }
         kl.iter().filter(|kl| **kl > 0.01 * self.num_sets() as f64).count()
     }
+}
+
+/// KL(N(μ, diag σ²) ‖ N(0, I)) of μ and log σ.
+pub(super) fn standard_kl((mean, log_std_dev): (&[f32], &[f32])) -> f64 {
+    let terms = mean.iter().zip(log_std_dev);
+    terms.map(|(m, s)| f64::from(0.5 * ((2.0 * s).exp() + m * m - 1.0) - s)).sum()
 }
 
 impl EnergyBasedProcess {

@@ -6,34 +6,27 @@
 //! ```
 //!
 //! Given θ points are an exponential family to first order, so Cov ∂u is what one point tells about θ
-//! (Fisher's information), and steps Λ⁻¹∇ℓ climb from the encoder's μ to the mode. q(θ | set) itself is
-//! a poor proposal: thousands of points say more about θ than an encoder passes on, so that none of its
+//! (Fisher's information), and steps Λ⁻¹∇ℓ climb from the encoder's μ to the mode (`climb.rs`). q(θ | set)
+//! itself is a poor proposal: thousands of points say more about θ than an encoder passes on, so that none of its
 //! draws may lie where the integrand does.
 
 use super::EnergyBasedProcess;
+use super::climb::Climbed;
 use super::grid::{Weighted, effective, resample};
 use crate::latent::Prior;
 use crate::linalg::{Cholesky, Matrix};
 use crate::point::{Cotangent, PointBatch, PointMlp, Wanted};
 use crate::process::LogDensity;
+use crate::process::pareto::{HOLDS, pareto_shape};
 use crate::rng::Stream;
 use crate::{Result, SetOffsets};
 
 /// ½ log 2π.
 const LOG_ROOT_TAU: f64 = 0.918_938_533_204_672_7;
-/// Places, weighted by exp(u)/r, by which E and Cov are taken on the way up: r has mass where the set
-/// is, whatever θ says, so that nothing is gained by a spike there.
-const LOOKED_AT: usize = 2048;
 /// Places that compare Z of draws with Z at the mode.
 const COMPARING: usize = 2048;
-/// Looks at ℓ and its gradient on the way up, at most.
-const MOST_LOOKS: usize = 16;
-/// A step that promises fewer nats is not taken.
-const WORTH_A_STEP: f64 = 1.0;
 /// Steps of differences of log p, in standard deviations of q.
 const DIFFERENCE: f32 = 0.1;
-/// Places count fewer than this share of what they did at μ: new ones are drawn.
-const WORN: f64 = 0.5;
 
 /// One set and what its θ is judged by.
 pub(super) struct Question<'a> {
@@ -68,21 +61,15 @@ pub(super) struct Laplace {
     pub(super) excess: f64,
     /// tr(Λ⁻¹ n F): how many numbers of θ the points decide.
     decided: f64,
-    /// Whether the climb came near the top; if not, nothing here can be believed.
+    /// Whether the climb came near the top, by places drawn there, and their weights have a mean that can
+    /// be believed; if not, nothing here can be.
     pub(super) is_near: bool,
     /// Values of the network that were looked at, a gradient counted as two more.
     pub(super) num_evaluations: usize,
 }
 
-/// ℓ and its derivatives at one θ.
-struct Look {
-    value: f64,
-    gradient: Vec<f64>,
-    precision: Cholesky,
-}
-
 impl Question<'_> {
-    fn widths(&self) -> Vec<f32> {
+    pub(super) fn widths(&self) -> Vec<f32> {
         self.log_std_dev.iter().map(|s| DIFFERENCE * s.exp()).collect()
     }
 }
@@ -93,73 +80,31 @@ impl EnergyBasedProcess {
         &self,
         question: &Question<'_>,
         mean: &[f32],
-        around: &Weighted,
+        around: Weighted,
         stream: Stream,
     ) -> Result<Laplace> {
-        let dim = self.space.value_dim;
-        let mut num_evaluations = 0;
-        let apart = around.log_weights.len().div_ceil(LOOKED_AT);
-        let chosen = (0..around.log_weights.len()).step_by(apart);
-        let places: Vec<f32> = chosen
-            .clone()
-            .flat_map(|place| &around.values[place * dim..(place + 1) * dim])
-            .copied()
-            .collect();
-        let at_mean = self.log_potentials(&places, mean)?;
-        let log_r: Vec<f64> = chosen
-            .zip(&at_mean)
-            .map(|(place, u)| f64::from(*u) - around.log_weights[place])
-            .collect();
-        let looked = 3 * (question.set.len() / dim + log_r.len());
-        let mut theta = mean.to_vec();
-        let mut best = self.look(question, &places, &log_r, &theta)?;
-        num_evaluations += looked;
-        let mut share = 1.0;
-        for _ in 1..MOST_LOOKS {
-            let step = solve(&best.precision, &best.gradient);
-            let promised: f64 = step.iter().zip(&best.gradient).map(|(s, g)| 0.5 * s * g).sum();
-            if promised * share < WORTH_A_STEP {
-                break;
-            }
-            let next = moved(&theta, &step, share);
-            let look = self.look(question, &places, &log_r, &next)?;
-            num_evaluations += looked;
-            if look.value > best.value {
-                (theta, best, share) = (next, look, 1.0);
-            } else {
-                share *= 0.5;
-            }
-        }
-        // Z at the mode by the places of μ, or by new ones where few of those count.
-        let mut at_anchor = self.reweighted(around, mean, &theta)?;
-        num_evaluations += 2 * at_anchor.log_weights.len();
-        if effective(&at_anchor.log_weights) < WORN * effective(&around.log_weights) {
-            let count = question.num_proposals;
-            at_anchor = self.around(question.mlp, question.set, &theta, count, stream.child(1))?;
-            num_evaluations += at_anchor.log_weights.len() + self.particle_evaluations();
-        }
-        num_evaluations += 3 * (at_anchor.log_weights.len() + COMPARING) + looked;
-        self.expanded(question, theta, &at_anchor, num_evaluations, stream.child(2))
+        let climbed = self.climb(question, mean, around, stream.child(1))?;
+        self.expanded(question, climbed, stream.child(2))
     }
 
     /// The Gaussian at the last θ, by all places.
     fn expanded(
         &self,
         question: &Question<'_>,
-        anchor: Vec<f32>,
-        around: &Weighted,
-        num_evaluations: usize,
+        climbed: Climbed,
         stream: Stream,
     ) -> Result<Laplace> {
+        let Climbed { theta: anchor, around, has_settled, num_evaluations } = climbed;
         let (k, dim) = (anchor.len(), self.space.value_dim);
         let n = (question.set.len() / dim) as f64;
+        let looked = around.log_weights.len() + COMPARING + question.set.len() / dim;
         let log_partition = LogDensity::of_mean(&around.log_weights);
         let shares: Vec<f64> = {
             let total = crate::linalg::log_sum_exp(&around.log_weights);
             around.log_weights.iter().map(|w| (w - total).exp()).collect()
         };
         let (_, mean_slope) = self.sum_of_slopes(question.mlp, &around.values, &shares, &anchor)?;
-        let places = resample(around, dim, COMPARING, stream);
+        let places = resample(&around, dim, COMPARING, stream);
         let (potentials, mut slopes) = self.slopes(question.mlp, &places, &anchor)?;
         for row in slopes.chunks_exact_mut(k) {
             row.iter_mut().zip(&mean_slope).for_each(|(slope, mean)| *slope -= mean);
@@ -175,8 +120,10 @@ impl EnergyBasedProcess {
         let step = solve(&precision, &gradient);
         let gain: f64 = step.iter().zip(&gradient).map(|(s, g)| 0.5 * s * g).sum();
         // Farther than p(θ | set) is wide the square says nothing: the top was not reached.
-        let is_near = gain <= 0.5 * k as f64;
-        let (step, gain) = if is_near { (step, gain) } else { (vec![0.0; k], 0.0) };
+        let is_close = gain <= 0.5 * k as f64;
+        // A few heavy places may be the edge of mass that no place is in.
+        let is_even = pareto_shape(&around.log_weights).is_none_or(|k| k < HOLDS);
+        let (step, gain) = if is_close { (step, gain) } else { (vec![0.0; k], 0.0) };
         let base: f64 = question.set.chunks_exact(dim).map(|x| f64::from(self.base(x))).sum();
         let log_prior = question.law.log_density(&anchor)?[0];
         let log_likelihood =
@@ -200,50 +147,13 @@ impl EnergyBasedProcess {
             log_likelihood,
             excess,
             decided,
-            is_near,
-            num_evaluations,
-        })
-    }
-
-    /// ℓ, but for constants, with E over places by their weights exp(u)/r.
-    fn look(
-        &self,
-        question: &Question<'_>,
-        places: &[f32],
-        log_r: &[f64],
-        theta: &[f32],
-    ) -> Result<Look> {
-        let k = theta.len();
-        let dim = self.space.value_dim;
-        let n = (question.set.len() / dim) as f64;
-        let (potentials, mut slopes) = self.slopes(question.mlp, places, theta)?;
-        // A place outside of the domain has r = ∞ and no weight.
-        let logs: Vec<f64> =
-            potentials.iter().zip(log_r).map(|(u, log_r)| f64::from(*u) - log_r).collect();
-        let total = crate::linalg::log_sum_exp(&logs);
-        let shares: Vec<f64> = logs.iter().map(|log| (log - total).exp()).collect();
-        let mut mean = vec![0.0; k];
-        for (row, share) in slopes.chunks_exact(k).zip(&shares) {
-            row.iter().zip(&mut mean).for_each(|(slope, sum)| *sum += share * slope);
-        }
-        for row in slopes.chunks_exact_mut(k) {
-            row.iter_mut().zip(&mean).for_each(|(slope, mean)| *slope -= mean);
-        }
-        let ones = vec![1.0; question.set.len() / dim];
-        let (of_points, point_slope) =
-            self.sum_of_slopes(question.mlp, question.set, &ones, theta)?;
-        let (prior_slope, prior_precision) = question.law.slope(theta, &question.widths())?;
-        let log_prior = question.law.log_density(theta)?[0];
-        let gradient = (0..k).map(|j| point_slope[j] - n * mean[j] + prior_slope[j]).collect();
-        Ok(Look {
-            value: of_points - n * (total - (logs.len() as f64).ln()) + log_prior,
-            gradient,
-            precision: precision(&information(&slopes, &shares, k), n, &prior_precision)?,
+            is_near: is_close && has_settled && is_even,
+            num_evaluations: num_evaluations + 3 * looked,
         })
     }
 
     /// u and ∂u/∂θ of every point, `[n]` and `[n, k]`.
-    fn slopes(
+    pub(super) fn slopes(
         &self,
         mlp: &PointMlp,
         points: &[f32],
@@ -269,7 +179,7 @@ impl EnergyBasedProcess {
     }
 
     /// Σ s f and Σ s ∂f/∂θ over points with shares s.
-    fn sum_of_slopes(
+    pub(super) fn sum_of_slopes(
         &self,
         mlp: &PointMlp,
         points: &[f32],
@@ -286,16 +196,6 @@ impl EnergyBasedProcess {
         let sum = found.values.iter().zip(shares).map(|(f, share)| f64::from(*f) * share).sum();
         let slope = found.gradients.context.unwrap_or_default();
         Ok((sum, slope.into_iter().map(f64::from).collect()))
-    }
-
-    /// The same places with the weights of another θ.
-    fn reweighted(&self, around: &Weighted, from: &[f32], to: &[f32]) -> Result<Weighted> {
-        let before = self.log_potentials(&around.values, from)?;
-        let after = self.log_potentials(&around.values, to)?;
-        let moved = around.log_weights.iter().zip(before.iter().zip(&after));
-        let log_weights =
-            moved.map(|(w, (before, after))| w + f64::from(*after) - f64::from(*before)).collect();
-        Ok(Weighted { values: around.values.clone(), log_weights })
     }
 }
 
@@ -357,7 +257,7 @@ impl Laplace {
 }
 
 /// Σ s r rᵀ over rows r `[m, k]` with shares s, the lower triangle.
-fn information(rows: &[f64], shares: &[f64], k: usize) -> Matrix {
+pub(super) fn information(rows: &[f64], shares: &[f64], k: usize) -> Matrix {
     let mut columns = Matrix::zeros(k, shares.len());
     let places = columns.entries_mut().chunks_exact_mut(k).zip(rows.chunks_exact(k));
     for ((column, row), share) in places.zip(shares) {
@@ -368,7 +268,7 @@ fn information(rows: &[f64], shares: &[f64], k: usize) -> Matrix {
 }
 
 /// Λ = n F + that of the prior.
-fn precision(information: &Matrix, n: f64, of_prior: &Matrix) -> Result<Cholesky> {
+pub(super) fn precision(information: &Matrix, n: f64, of_prior: &Matrix) -> Result<Cholesky> {
     let k = information.num_rows();
     Cholesky::new(Matrix::zeros(k, k), |sum| {
         let parts = information.entries().iter().zip(of_prior.entries());
@@ -377,7 +277,7 @@ fn precision(information: &Matrix, n: f64, of_prior: &Matrix) -> Result<Cholesky
 }
 
 /// Λ⁻¹ g.
-fn solve(precision: &Cholesky, gradient: &[f64]) -> Vec<f64> {
+pub(super) fn solve(precision: &Cholesky, gradient: &[f64]) -> Vec<f64> {
     let mut column = Matrix::zeros(gradient.len(), 1);
     column.entries_mut().copy_from_slice(gradient);
     precision.solve_lower(&mut column);
@@ -397,9 +297,4 @@ fn trace_of_solved(precision: &Cholesky, lower: &Matrix) -> f64 {
     precision.solve_lower(&mut whole);
     precision.solve_upper(&mut whole);
     (0..k).map(|j| whole.at(j, j)).sum()
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "codes are single precision")]
-fn moved(theta: &[f32], step: &[f64], share: f64) -> Vec<f32> {
-    theta.iter().zip(step).map(|(theta, step)| (f64::from(*theta) + share * step) as f32).collect()
 }

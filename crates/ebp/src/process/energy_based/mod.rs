@@ -18,6 +18,7 @@ mod around;
 mod bags;
 mod batch;
 mod bounds;
+mod climb;
 mod codes;
 mod denoise;
 mod fill;
