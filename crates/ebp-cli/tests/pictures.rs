@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use program::{good, refusal};
+use program::{failure, good, refusal};
 
 /// Pictures of 8 × 8 and a model so small that a step takes milliseconds.
 const TINY: [&str; 18] = [
@@ -105,7 +105,8 @@ fn drawn_digits_become_a_model_that_completes_pictures() {
     assert!(steps.contains("`--langevin` is for models over (x, t)"), "{steps}");
     assert!(refuse(&["--image", "plain.png"]).contains("no transparent pixels"));
     let wrong = refuse(&["--image", "large.png", "--mask", "mask.png"]);
-    assert!(wrong.contains("has 20 x 10 pixels, the model knows 8 x 8"), "{wrong}");
+    assert!(wrong.contains("must have 20 x 10 pixels as `large.png`, found 8 x 8"), "{wrong}");
+    assert!(wrong.contains("`--resize` brings picture and mask"), "{wrong}");
     let nothing = refuse(&["--image", "plain.png", "--mask", "black.png"]);
     assert!(nothing.contains("nothing is missing"), "{nothing}");
     let turned = ["--image", "plain.png", "--mask", "black.png", "--invert-mask"];
@@ -178,6 +179,120 @@ fn all_models_of_completion_are_trained_for_the_same_time_and_kept() {
     assert_eq!(again["outcomes"][0]["scores"], report["outcomes"][0]["scores"]);
     let unknown = ["reproduce", "completion", "--models", "gan"];
     assert!(refusal(folder, &unknown).contains("there is no model `gan`"));
+}
+
+/// Pictures as people have them: JPEG, colours, larger than the model, damaged.
+#[test]
+fn any_picture_is_completed_or_refused_with_a_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    train(folder, "run");
+    write_pictures(folder);
+    let complete = |extra: &[&str]| {
+        let arguments = [&["complete", "run", "--json", "-k", "2"], extra].concat();
+        serde_json::from_str::<Value>(&good(folder, &arguments)).expect("JSON")
+    };
+    let opened = |path: &str| image::open(folder.join(path)).expect("a picture").to_rgb8();
+
+    // A photograph with colours, 21 x 17, and a hole in it that is larger than the model's 8 x 8.
+    let photograph = image::RgbImage::from_fn(21, 17, |x, y| {
+        image::Rgb([x as u8 * 12, y as u8 * 15, 255 - x as u8 * 5])
+    });
+    photograph.save(folder.join("photograph.jpg")).expect("a picture");
+    let is_hole = |x: u32, y: u32| (4..16).contains(&x) && (3..14).contains(&y);
+    let hole = image::GrayImage::from_fn(21, 17, |x, y| {
+        image::Luma([if is_hole(x, y) { 255 } else { 0 }])
+    });
+    hole.save(folder.join("hole.png")).expect("a mask");
+    let asked = ["--image", "photograph.jpg", "--mask", "hole.png"];
+    let report = complete(&[&asked[..], &["--out", "tiles"]].concat());
+    assert_eq!((&report["missing_pixels"], &report["known_pixels"]), (&132.into(), &225.into()));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("the picture has colours and the model knows greys"), "{notes}");
+    let grey = image::open(folder.join("photograph.jpg")).expect("a picture").to_rgb8();
+    let (first, second) = (opened("tiles/completion-1.png"), opened("tiles/completion-2.png"));
+    assert_eq!(first.dimensions(), (21, 17));
+    for (x, y, pixel) in first.enumerate_pixels().filter(|(x, y, _)| !is_hole(*x, *y)) {
+        let weights = [0.299, 0.587, 0.114];
+        let level: f64 =
+            grey.get_pixel(x, y).0.iter().zip(weights).map(|(c, w)| w * f64::from(*c)).sum();
+        assert!((f64::from(pixel.0[0]) - level).abs() < 1.0, "known pixels stay");
+        assert_eq!(pixel, second.get_pixel(x, y));
+    }
+    // The same seed is the same picture, also on more threads.
+    complete(&[&asked[..], &["--out", "again", "--threads", "2"]].concat());
+    assert_eq!(opened("again/completion-2.png"), second);
+    complete(&[&asked[..], &["--out", "rounds", "--rounds", "2"]].concat());
+
+    // A mask in JPEG is grey around its edges; a mask with transparency paints what it covers.
+    let mask = image::open(folder.join("hole.png")).expect("a mask").to_luma8();
+    let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(
+        fs::File::create(folder.join("hole.jpg")).expect("a file"),
+        95,
+    );
+    mask.write_with_encoder(encoder).expect("a mask");
+    let from_jpeg = complete(&["--image", "photograph.jpg", "--mask", "hole.jpg", "--out", "j"]);
+    assert_eq!(from_jpeg["missing_pixels"], 132);
+    let painted = image::GrayAlphaImage::from_fn(21, 17, |x, y| {
+        image::LumaA([255, if is_hole(x, y) { 255 } else { 0 }])
+    });
+    painted.save(folder.join("painted.png")).expect("a mask");
+    let from_paint =
+        complete(&["--image", "photograph.jpg", "--mask", "painted.png", "--out", "p"]);
+    assert_eq!(from_paint["missing_pixels"], 132);
+
+    // A camera that was held upright says so in its file: what a viewer shows is what counts.
+    let bytes = fs::read(folder.join("photograph.jpg")).expect("a file");
+    let exif =
+        b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+    fs::write(folder.join("upright.jpg"), [&bytes[..2], exif, &bytes[2..]].concat())
+        .expect("a file");
+    let upright = image::imageops::rotate90(&mask);
+    upright.save(folder.join("upright.png")).expect("a mask");
+    let turned = complete(&["--image", "upright.jpg", "--mask", "upright.png", "--out", "upright"]);
+    assert_eq!(turned["missing_pixels"], 132);
+    assert_eq!(opened("upright/completion-1.png").dimensions(), (17, 21));
+
+    // Resizing: two sizes are brought to one, and what is hidden leaves no trace in what is known.
+    let half = |hidden: u8| {
+        let picture = image::GrayImage::from_fn(16, 16, |x, _| {
+            image::Luma([if x < 8 { 200 } else { hidden }])
+        });
+        picture.save(folder.join("half.png")).expect("a picture");
+        complete(&["--image", "half.png", "--mask", "mask.png", "--resize", "--out", "half"]);
+        opened("half/completion-1.png")
+    };
+    let resized = half(0);
+    assert_eq!((resized.dimensions(), resized.get_pixel(3, 3).0[0]), ((8, 8), 200));
+    assert_eq!(resized, half(90));
+
+    let refuse = |extra: &[&str]| refusal(folder, &[&["complete", "run"], extra].concat());
+    let small =
+        image::GrayAlphaImage::from_fn(6, 9, |x, _| image::LumaA([0, if x < 3 { 255 } else { 0 }]));
+    small.save(folder.join("small.png")).expect("a picture");
+    let found = refuse(&["--image", "small.png"]);
+    assert!(found.contains("must have at least 8 x 8 pixels"), "{found}");
+    assert!(found.contains("found 6 x 9") && found.contains("`--resize` brings"), "{found}");
+    let found = refuse(&[&asked[..], &["--tile", "16"]].concat());
+    assert!(found.contains("its tiles have 8 x 8 pixels, `--tile 16` asks for"), "{found}");
+
+    // Files that are no pictures any more.
+    let failed = |extra: &[&str]| failure(folder, &[&["complete", "run"], extra].concat());
+    for (name, flag) in [("photograph.jpg", "--image"), ("hole.png", "--mask")] {
+        let whole = fs::read(folder.join(name)).expect("a file");
+        fs::write(folder.join("cut"), &whole[..whole.len() / 3]).expect("a file");
+        let other =
+            if flag == "--image" { ["--mask", "hole.png"] } else { ["--image", "photograph.jpg"] };
+        let found = failed(&[flag, "cut", other[0], other[1]]);
+        assert!(
+            found.contains(&format!("{flag}: cut, byte 0: expected a picture in PNG or JPEG")),
+            "{found}"
+        );
+        assert!(found.contains("is the file whole?"), "{found}");
+    }
+    fs::write(folder.join("words.png"), "not a picture").expect("a file");
+    assert!(failed(&["--image", "words.png"]).contains("expected a picture in PNG or JPEG"));
+    assert!(failed(&["--image", "nowhere.png"]).contains("cannot read `nowhere.png`"));
 }
 
 /// The other energy-based processes, with the row-wise sampler of the paper: trained, and asked with
@@ -263,4 +378,12 @@ fn convolutions_read_pictures_of_any_size() {
     let completed = image::open(path).expect("a picture").to_luma8();
     assert_eq!(completed.dimensions(), (13, 9));
     assert_eq!(completed.get_pixel(6, 6).0[0], 255, "known pixels stay");
+    // In tiles of a size that the model has never seen.
+    let tiled = [&complete[..8], &["--tile", "6", "--out", "tiled"]].concat();
+    let report: Value = serde_json::from_str(&good(folder, &tiled)).expect("JSON");
+    assert_eq!(&report["missing_pixels"], &45);
+    let tiled = image::open(folder.join("tiled/completion-1.png")).expect("a picture").to_luma8();
+    for (x, y, pixel) in tiled.enumerate_pixels().filter(|(x, _, _)| *x >= 5) {
+        assert_eq!(pixel.0[0], if x == y { 255 } else { 0 }, "known pixels stay");
+    }
 }

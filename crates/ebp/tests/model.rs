@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ebp::data::cache::{CacheOptions, Kind, SetInfo};
+use ebp::data::digits::draw_digits;
 use ebp::data::normalise::NormaliseBy;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::data::table::Locations;
 use ebp::data::{CacheWriter, CloudSource, Clouds};
 use ebp::model::{
-    Data, Model, PredictOptions, PriorKind, SampleOptions, ScoreOptions, Settings, TrainOptions,
+    CompleteOptions, Data, GivenPicture, Model, PredictOptions, PriorKind, SampleOptions,
+    ScoreOptions, Settings, TrainOptions,
 };
 use ebp::process::{DenoiseSettings, ScoreSettings};
 use ebp::rng::Stream;
@@ -293,4 +295,76 @@ fn the_model_in_the_repository_can_be_asked() {
     assert_eq!(model.settings().kind(), "clouds");
     let options = SampleOptions { count: 1, num_points: Some(64), ..SampleOptions::default() };
     assert_eq!(model.sample(&options).unwrap().sets[0].len(), 192);
+}
+
+/// `models/digits` fills in nine digits side by side, in tiles: nearer to them than the best single grey,
+/// although it was trained on written digits and these are drawn; known pixels stay; and neighbours are as
+/// alike across the borders of tiles as elsewhere.
+#[test]
+fn the_digits_in_the_repository_are_completed_in_tiles_without_seams() {
+    const SIDE: usize = 84;
+    let digits = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/digits");
+    let model = Model::load(digits).unwrap();
+    let pictures = model.pictures().unwrap();
+    assert_eq!((pictures.size().width, pictures.size().channels), (28, 1));
+    let (images, _) = draw_digits(28, 0, 9, 3).unwrap();
+    let level = |x: usize, y: usize| images.image(y / 28 * 3 + x / 28)[y % 28 * 28 + x % 28];
+    let levels: Vec<u8> = (0..SIDE * SIDE).map(|place| level(place % SIDE, place / SIDE)).collect();
+    let mut uniforms = vec![0.0; SIDE * SIDE];
+    Stream::new(5, "mask").fill_uniform(0, 0, &mut uniforms);
+    let mask: Vec<bool> = uniforms.iter().map(|u| *u < 0.25).collect();
+    let given = GivenPicture {
+        width: SIDE,
+        channels: 1,
+        // What stands at missing pixels is not looked at.
+        levels: levels.iter().zip(&mask).map(|(x, known)| if *known { *x } else { 77 }).collect(),
+        mask: mask.clone(),
+        notes: Vec::new(),
+    };
+    let options = CompleteOptions { count: 1, ..CompleteOptions::default() };
+    let mut seen = Vec::new();
+    let found =
+        pictures.complete_watched(&given, &options, &mut |done, of| seen.push((done, of))).unwrap();
+    let missing = given.missing().len();
+    assert!(seen.is_sorted() && seen.len() == 25 && seen[24] == (missing, missing), "{seen:?}");
+    assert_eq!((found.variances.len(), found.energies.len()), (missing, missing));
+    assert!(found.energies.iter().all(|energy| energy.is_finite() && *energy > 0.0));
+    let completed = &found.pictures[0];
+
+    let (mut error, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for place in 0..SIDE * SIDE {
+        if mask[place] {
+            assert_eq!(completed[place], levels[place], "known pixels stay");
+        } else {
+            let truth = f64::from(levels[place]);
+            error += (f64::from(completed[place]) - truth).powi(2) / missing as f64;
+            sum += truth / missing as f64;
+            squares += truth * truth / missing as f64;
+        }
+    }
+    let of_one_grey = squares - sum * sum;
+    assert!(error < 0.5 * of_one_grey, "{error} {of_one_grey}");
+
+    // Tiles begin at 0, 14, …, 56; what is kept of them meets in the middle of what they share.
+    let change = |levels: &[u8], a: usize, b: usize| f64::from(levels[a].abs_diff(levels[b]));
+    let (mut across, mut elsewhere) = (Vec::new(), Vec::new());
+    for y in 0..SIDE {
+        for x in 1..SIDE {
+            for (a, b) in [(y * SIDE + x - 1, y * SIDE + x), ((x - 1) * SIDE + y, x * SIDE + y)] {
+                if !(mask[a] && mask[b]) {
+                    let more = change(completed, a, b) - change(&levels, a, b);
+                    if [21, 35, 49, 63].contains(&x) { &mut across } else { &mut elsewhere }
+                        .push(more);
+                }
+            }
+        }
+    }
+    let law = |changes: &[f64]| {
+        let count = changes.len() as f64;
+        let mean = changes.iter().sum::<f64>() / count;
+        (mean, changes.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count / count)
+    };
+    let ((at_borders, first), (inside, second)) = (law(&across), law(&elsewhere));
+    let error = (first + second).sqrt();
+    assert!((at_borders - inside).abs() < 4.0 * error, "{at_borders} {inside} {error}");
 }

@@ -1,6 +1,7 @@
 //! `ebp complete`: several pictures that a picture with missing pixels could be.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ebp::figure::save;
@@ -13,8 +14,14 @@ use crate::failure::Failure;
 use crate::{device, output, progress};
 
 const HELP: &str = "\
-The mask is a picture of the same size: white is missing, black is known. Without a mask the
-transparent pixels of the picture are missing. Nothing else is needed: no original.
+Picture and mask are PNG or JPEG. The mask is as large as the picture: white is missing, black and
+transparent is known. What is transparent in the picture is missing in any case. Nothing else is needed:
+no original.
+
+Pictures larger than the model are completed in tiles that overlap by half, the one of which most is
+known first, each given what is filled in already. Models without parameters of single places read
+pictures up to 128 x 128 as they are, and larger ones in tiles (`--tile`). `--resize` brings picture and
+mask to the model's size instead; they may then have different sizes.
 
 What is written to the folder:
   completion-1.png, …   the picture with its missing pixels filled in
@@ -29,6 +36,7 @@ each given those before it: slower, sharper where the known pixels say little. M
 their sampler puts them or from noise; the noise of the steps falls to nothing.
 
 Examples:
+  ebp complete models/digits --image torn.png --mask holes.png
   ebp complete runs/digits --image torn.png --mask holes.png
   ebp complete runs/mnist --image seven.png -k 20 --out seven --json";
 
@@ -36,14 +44,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct CompleteArguments {
-    /// Folder of a run of `ebp train` on pictures
+    /// Folder of a run of `ebp train` on pictures, or of exported weights such as models/digits
     model: PathBuf,
 
     /// The picture, PNG or JPEG
     #[arg(long, value_name = "FILE")]
     image: PathBuf,
 
-    /// The mask, PNG: white is missing [default: what is transparent in the picture]
+    /// The mask, PNG or JPEG: white is missing [default: what is transparent in the picture]
     #[arg(long, value_name = "FILE")]
     mask: Option<PathBuf>,
 
@@ -70,10 +78,15 @@ pub(crate) struct CompleteArguments {
     #[arg(value_parser = crate::args::at_least_one)]
     langevin: Option<usize>,
 
-    /// Resize picture and mask to the size that the model knows; models without parameters of single
-    /// places read other sizes too
+    /// Resize picture and mask to the size that the model knows
     #[arg(long)]
     resize: bool,
+
+    /// Side of the tiles in which a large picture is completed [default: the model's size where it has
+    /// parameters of single places, otherwise 128]
+    #[arg(long, value_name = "PIXELS", conflicts_with = "resize")]
+    #[arg(value_parser = crate::args::at_least_one)]
+    tile: Option<usize>,
 
     /// Folder of the results
     #[arg(long, value_name = "DIR", default_value = "completions")]
@@ -87,6 +100,9 @@ pub(crate) struct CompleteArguments {
     common: Common,
 }
 
+/// The bar: pixels, of all completions at once.
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} pixels  {elapsed}";
+
 /// What is printed.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -99,6 +115,8 @@ struct Report {
     /// −log p of a missing pixel, in nats.
     energy: f64,
     files: Vec<String>,
+    /// What was done to the picture that somebody may not expect.
+    notes: Vec<String>,
 }
 
 /// Completes and reports.
@@ -111,34 +129,28 @@ pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
         "{} of {} pixels filled in {} times\n\
          diversity  {:.4} (variance over draws on [-1, 1])\n\
          energy     {:.3} nats per missing pixel\n\
-         pictures   {}\n",
+         pictures   {}, all in {}\n",
         report.missing_pixels,
         report.missing_pixels + report.known_pixels,
         arguments.count,
         report.diversity,
         report.energy,
-        arguments.out.display()
+        arguments.out.display(),
+        arguments.out.join("grid.png").display()
     ))
 }
 
 fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
-    let resized;
-    let mut pictures = model.pictures()?;
-    if pictures.reads_any_size() && !arguments.resize {
-        let own = GivenPicture::size_of(&arguments.image, pictures.size().channels)?;
-        if own != pictures.size() {
-            resized = pictures.resized(own)?;
-            pictures = &resized;
-        }
-    }
-    let size = pictures.size();
+    let pictures = model.pictures()?;
     let mask = MaskOptions {
         mask: arguments.mask.as_deref(),
         is_inverted: arguments.invert_mask,
         is_resized: arguments.resize,
     };
-    let given = GivenPicture::read(&arguments.image, &mask, size)?;
+    let given = GivenPicture::read(&arguments.image, &mask, pictures.size())?;
+    given.notes.iter().for_each(|note| progress::notice(&format!("note: {note}")));
+    let size = given.size();
     let draw = match (arguments.langevin, arguments.grain, arguments.rounds) {
         (Some(steps), ..) => PixelDraw::Langevin(steps),
         (None, _, rounds) if rounds > 1 => PixelDraw::Rounds(rounds),
@@ -146,11 +158,13 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
         (None, false, _) => PixelDraw::Mean,
     };
     let stream = Stream::new(arguments.seed, "complete");
-    let clock = progress::clock(1, arguments.common.quiet);
-    clock.set_message(format!("{} completions", arguments.count));
-    let options = CompleteOptions { count: arguments.count, draw, stream };
-    let found = pictures.complete(&given, &options)?;
-    clock.finish_and_clear();
+    let bar = progress::bar(given.missing().len() as u64, arguments.common.quiet, TEMPLATE);
+    bar.enable_steady_tick(Duration::from_secs(1));
+    let options = CompleteOptions { count: arguments.count, draw, stream, tile: arguments.tile };
+    let found = pictures.complete_watched(&given, &options, &mut |done, _| {
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
     let mut pictures: Vec<_> = (1..)
         .zip(found.images(size))
         .map(|(number, picture)| (format!("completion-{number}.png"), picture))
@@ -174,5 +188,6 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
         diversity: mean(&found.variances),
         energy: mean(&found.energies),
         files,
+        notes: given.notes,
     })
 }

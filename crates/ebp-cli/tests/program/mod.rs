@@ -55,3 +55,11 @@ pub(crate) fn complaint(folder: &Path, arguments: &[&str]) -> String {
 pub(crate) fn json(folder: &Path, arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&good(folder, arguments)).expect("JSON")
 }
+
+/// What a command that tried and did not manage says.
+pub(crate) fn failure(folder: &Path, arguments: &[&str]) -> String {
+    let output = ebp(folder, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -8,6 +8,7 @@
 //! from there back to the finer one. What mixes channels is a dense layer over the rows
 //! ([`dense`](Tape::dense)), so the two together are a depthwise separable convolution.
 
+mod block;
 mod cpu;
 
 use super::{Array, Device, Tape, Var, cuda};

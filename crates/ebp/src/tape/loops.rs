@@ -42,6 +42,26 @@ pub(super) fn update(a: &mut [f32], b: &[f32], f: impl Fn(f32, f32) -> f32 + Cop
     });
 }
 
+/// f(x) of every entry, by this thread alone.
+pub(super) fn map_into(x: &[f32], out: &mut [f32], f: impl Fn(f32) -> f32 + Copy) {
+    Vectoriser::new().run(Map { x, out, f });
+}
+
+/// x ← f(x) for every entry, by this thread alone.
+pub(super) fn map_here(x: &mut [f32], f: impl Fn(f32) -> f32 + Copy) {
+    Vectoriser::new().run(MapHere { x, f });
+}
+
+/// a ← f(a, b) for every pair, by this thread alone.
+pub(super) fn pairs_here(a: &mut [f32], b: &[f32], f: impl Fn(f32, f32) -> f32 + Copy) {
+    Vectoriser::new().run(Update { a, b, f });
+}
+
+/// x ← f(x, b) for every entry, b of its column; by this thread alone.
+pub(super) fn rows_here(rows: &mut [f32], b: &[f32], f: impl Fn(f32, f32) -> f32 + Copy) {
+    Vectoriser::new().run(UpdateRows { rows, b, f });
+}
+
 /// Calls `work` with the first row and the entries of parts of whole rows of `columns`.
 pub(super) fn each_part(
     all: &mut [f32],
@@ -123,6 +143,41 @@ impl<F: Fn(f32, f32) -> f32> VectorLoop for Update<'_, F> {
     fn run(self) {
         for (a, &b) in self.a.iter_mut().zip(self.b) {
             *a = (self.f)(*a, b);
+        }
+    }
+}
+
+struct MapHere<'a, F> {
+    x: &'a mut [f32],
+    f: F,
+}
+
+impl<F: Fn(f32) -> f32> VectorLoop for MapHere<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for x in self.x.iter_mut() {
+            *x = (self.f)(*x);
+        }
+    }
+}
+
+struct UpdateRows<'a, F> {
+    rows: &'a mut [f32],
+    b: &'a [f32],
+    f: F,
+}
+
+impl<F: Fn(f32, f32) -> f32> VectorLoop for UpdateRows<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for row in self.rows.chunks_exact_mut(self.b.len().max(1)) {
+            for (x, &b) in row.iter_mut().zip(self.b) {
+                *x = (self.f)(*x, b);
+            }
         }
     }
 }

@@ -73,6 +73,14 @@ pub(super) fn sums_of_columns(x: &[f32], columns: usize, out: &mut [f32]) {
     out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum as f32);
 }
 
+/// The same by this thread alone.
+#[expect(clippy::cast_possible_truncation, reason = "sums are rounded to f32")]
+pub(super) fn sums_of_columns_here(rows: &[f32], out: &mut [f32]) {
+    let mut sums = vec![0.0_f64; out.len()];
+    Vectoriser::new().run(AddRows { rows, sums: &mut sums });
+    out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum as f32);
+}
+
 /// Adds rows to sums of columns.
 struct AddRows<'a> {
     rows: &'a [f32],

@@ -42,6 +42,10 @@ pub(super) struct CompletionArguments {
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
+    /// The preset, such as mnist-grid [default: that of the experiment]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+
     /// Models, separated by commas: ebp-exact, ebp-importance, ebp-ade, cnp, np, anp, convcnp,
     /// convnp; rivals also with -levels, such as convcnp-levels
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -74,6 +78,7 @@ pub(super) struct CompletionArguments {
 
 impl CompletionArguments {
     pub(super) fn run(&self, preset: &str, name: &str) -> Result<(), Failure> {
+        let preset = self.preset.as_deref().unwrap_or(preset);
         let mut changes = vec![format!("seed={}", self.seed)];
         if let Some(data) = &self.data {
             let text = toml::Value::String(data.to_string_lossy().into_owned());

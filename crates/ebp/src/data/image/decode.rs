@@ -3,7 +3,8 @@
 use std::io::Cursor;
 
 use image::imageops::{FilterType, crop_imm, resize};
-use image::{DynamicImage, ImageReader, Limits, RgbImage};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits, RgbImage};
 
 use crate::data::file::guarded;
 use crate::{Error, Result};
@@ -73,9 +74,9 @@ fn luma(colour: &[u8]) -> u8 {
     u8::try_from((sum + 0x8000) >> 16).unwrap_or(u8::MAX)
 }
 
-/// Decodes, crops and resizes.
-pub(super) fn decode(bytes: &[u8], file: &str, options: &ImageOptions) -> Result<Picture> {
-    let decoded = guarded(file, "a picture in PNG or JPEG", || {
+/// A picture as a viewer shows it: with its transparency, and turned as its camera says.
+pub(super) fn open(bytes: &[u8], file: &str) -> Result<DynamicImage> {
+    guarded(file, "a picture in PNG or JPEG", || {
         let mut reader = ImageReader::new(Cursor::new(bytes))
             .with_guessed_format()
             .map_err(|error| error.to_string())?;
@@ -83,9 +84,21 @@ pub(super) fn decode(bytes: &[u8], file: &str, options: &ImageOptions) -> Result
         limits.max_image_width = Some(LARGEST_SIDE);
         limits.max_image_height = Some(LARGEST_SIDE);
         limits.max_alloc = Some(bytes.len() as u64 * LARGEST_RATIO + SLACK);
-        reader.limits(limits);
-        reader.decode().map_err(|error| error.to_string())
-    })?;
+        reader.limits(limits.clone());
+        let text = |error: image::ImageError| error.to_string();
+        let mut decoder = reader.into_decoder().map_err(text)?;
+        limits.reserve(decoder.total_bytes()).map_err(text)?;
+        decoder.set_limits(limits).map_err(text)?;
+        let turned = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let mut picture = DynamicImage::from_decoder(decoder).map_err(text)?;
+        picture.apply_orientation(turned);
+        Ok(picture)
+    })
+}
+
+/// Decodes, crops and resizes.
+pub(super) fn decode(bytes: &[u8], file: &str, options: &ImageOptions) -> Result<Picture> {
+    let decoded = open(bytes, file)?;
     let is_grey = options.is_grey || !decoded.color().has_color();
     let picture = shape(&decoded, options)?;
     let (width, height) = (picture.width() as usize, picture.height() as usize);

@@ -171,6 +171,15 @@ pub fn parse_image(bytes: &[u8], file: &str, options: &ImageOptions) -> Result<I
     Ok(images)
 }
 
+/// One PNG or JPEG file as it is, transparency included; `file` is how errors call it.
+///
+/// # Errors
+///
+/// As [`parse_image`].
+pub(crate) fn open_image(bytes: &[u8], file: &str) -> Result<image::DynamicImage> {
+    decode::open(bytes, file)
+}
+
 /// Reads the bytes of an IDX file of grey pictures, packed or not, as MNIST has them.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Completions by a process with a network over (x, t), whose values are continuous.
 
-use super::complete::{MAP_DRAWS, filled};
-use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
+use super::complete::{Asked, Found, MAP_DRAWS};
+use super::{GivenPicture, PixelDraw};
 use crate::process::EnergyBasedProcess;
 use crate::process::{FillSettings, LEVEL_CELL, LatentProcess, PredictionRule, Predictive};
 use crate::{Error, IndexedSet, Result};
@@ -12,9 +12,9 @@ const ENERGY_DRAWS: usize = 4;
 pub(super) fn complete(
     process: &EnergyBasedProcess,
     given: &GivenPicture,
-    options: &CompleteOptions,
-) -> Result<Completions> {
-    if matches!(options.draw, PixelDraw::Rounds(_)) {
+    asked: Asked,
+) -> Result<Found> {
+    if matches!(asked.draw, PixelDraw::Rounds(_)) {
         let message = "`--rounds` is for models with exact laws of levels";
         let help = "`--langevin 200` or `--grain` draws the pixels of such a model";
         return Err(Error::refused(message).with_help(help));
@@ -24,9 +24,9 @@ pub(super) fn complete(
     let missing = given.missing();
     let locations = given.locations(&missing)?;
     let numbers = missing.len() * channels;
-    let (count, stream) = (options.count, options.stream);
+    let (count, stream) = (asked.count, asked.stream);
     let predictive = process.predict(&context, PredictionRule::Mixture)?;
-    let values = match options.draw {
+    let values = match asked.draw {
         PixelDraw::Langevin(num_steps) => {
             let settings = FillSettings { num_steps, ..FillSettings::default() };
             process.fill(&context, &locations, count, &settings, stream.child(0))?
@@ -37,10 +37,9 @@ pub(super) fn complete(
             process.hypotheses(&context, &asked, LEVEL_CELL, count, stream.child(0))?.mean
         }
     };
-    let pictures = values
-        .chunks_exact(numbers)
-        .map(|values| filled(&given.levels, &given.mask, channels, values))
-        .collect();
+    if !asked.has_maps {
+        return Ok(Found { values, variances: Vec::new(), energies: Vec::new() });
+    }
     let draws = predictive.sample(&locations, MAP_DRAWS, stream.child(2))?;
     let mut energies = vec![0.0; missing.len()];
     // −log of the mass of a level's cell, to be compared with models of levels.
@@ -51,7 +50,8 @@ pub(super) fn complete(
             *energy -= (found.value + log_cell) / ENERGY_DRAWS as f64;
         }
     }
-    Ok(Completions { pictures, variances: variances(&draws, missing.len(), channels), energies })
+    let variances = variances(&draws, missing.len(), channels);
+    Ok(Found { values, variances, energies })
 }
 
 /// Variance over draws `[draws, missing, channels]` of every missing pixel, mean over channels.

@@ -1,17 +1,17 @@
 //! Completions by a process over a finite alphabet.
 
-use super::complete::{MAP_DRAWS, filled};
+use super::complete::{Asked, Found, MAP_DRAWS};
 use super::element::variances;
-use super::{CompleteOptions, Completions, GivenPicture, PixelDraw};
+use super::{GivenPicture, PixelDraw};
 use crate::process::{EnergyBasedProcess, LEVEL_CELL, Rendered, Rendering, draw_in_rounds};
 use crate::{Error, IndexedSet, Result};
 
 pub(super) fn complete(
     process: &EnergyBasedProcess,
     given: &GivenPicture,
-    options: &CompleteOptions,
-) -> Result<Completions> {
-    if matches!(options.draw, PixelDraw::Langevin(_)) {
+    asked: Asked,
+) -> Result<Found> {
+    if matches!(asked.draw, PixelDraw::Langevin(_)) {
         let message =
             "`--langevin` is for models over (x, t); this one knows the law of every level exactly";
         let help = "`--grain` draws every pixel from its exact law";
@@ -21,9 +21,9 @@ pub(super) fn complete(
     let context = given.context()?;
     let missing = given.missing();
     let locations = given.locations(&missing)?;
-    let (count, stream) = (options.count, options.stream);
+    let (count, stream) = (asked.count, asked.stream);
     let predictive = process.predict_levels(&context)?;
-    let values = match options.draw {
+    let values = match asked.draw {
         PixelDraw::Rounds(rounds) => {
             let (mut values, numbers) = (Vec::new(), vec![0.0; missing.len() * channels]);
             let unknown = IndexedSet::new(2, channels, locations.clone(), numbers)?;
@@ -41,13 +41,12 @@ pub(super) fn complete(
             predictive.render(&locations, count, rendering, stream.child(0))?.values
         }
     };
-    let pictures = values
-        .chunks_exact(missing.len() * channels)
-        .map(|values| filled(&given.levels, &given.mask, channels, values))
-        .collect();
+    if !asked.has_maps {
+        return Ok(Found { values, variances: Vec::new(), energies: Vec::new() });
+    }
     let maps = predictive.render(&locations, MAP_DRAWS, Rendering::Draw, stream.child(2))?;
     let (variances, energies) = spread(&maps, missing.len(), channels);
-    Ok(Completions { pictures, variances, energies })
+    Ok(Found { values, variances, energies })
 }
 
 /// Variance over draws and mean −log p of every missing pixel.

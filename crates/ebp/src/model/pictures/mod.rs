@@ -9,6 +9,7 @@ mod element;
 mod exact;
 mod given;
 mod settings;
+mod tiles;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -280,7 +281,7 @@ impl PictureModel {
             let PictureSize { width, height, channels } = self.size;
             let message = format!("this model knows pictures of {width} x {height} x {channels}");
             let help = "`model.posterior = \"grid\"` with a `model.grid_widths` and without a canvas \
-                        reads pictures of any size";
+                        reads pictures of any size; pictures larger than a model are completed in tiles";
             return Err(Error::refused(message).with_help(help));
         }
         let (device, state) = match &self.process {

@@ -8,7 +8,7 @@ use crate::point::CpuBackend;
 use crate::point::cpu::{Window, WindowMemory};
 
 impl Convolution {
-    fn memory(self) -> WindowMemory {
+    pub(super) fn memory(self) -> WindowMemory {
         let Self { width, height, side, stride } = self;
         WindowMemory::new(Window { width, height, side, stride })
     }
