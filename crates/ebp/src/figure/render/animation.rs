@@ -51,7 +51,11 @@ pub fn write_animation(
         return Err(Error::invalid("frames", format!("from 1 to {MOST_FRAMES}"), count));
     }
     if !size.iter().all(|side| (1..=LONGEST_SIDE).contains(side)) {
-        return Err(Error::invalid("size", format!("up to {LONGEST_SIDE} pixels"), format!("{size:?}")));
+        return Err(Error::invalid(
+            "size",
+            format!("up to {LONGEST_SIDE} pixels"),
+            format!("{size:?}"),
+        ));
     }
     let failed = |error: png::EncodingError| {
         Error::failed(format!("cannot write `{}`: {error}", path.display()))

@@ -16,7 +16,7 @@ pub struct View {
     /// Degrees above the ground.
     pub elevation: f32,
     /// Degrees that the shorter side of the frame sees: more is a stronger perspective.
-    pub field_of_view: f32,
+    pub opening: f32,
     /// From the eye to the middle in radii of the cloud; none fits the frame to the cloud.
     pub distance: Option<f32>,
 }
@@ -24,7 +24,7 @@ pub struct View {
 impl Default for View {
     /// From the front right, a little from above: +x comes nearer and goes right.
     fn default() -> Self {
-        Self { azimuth: -49.0, elevation: 24.0, field_of_view: 20.0, distance: None }
+        Self { azimuth: -49.0, elevation: 24.0, opening: 20.0, distance: None }
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Camera {
 
 impl Camera {
     pub(super) fn new(view: &View, reach: f32) -> Self {
-        let half = (0.5 * view.field_of_view.clamp(0.5, 120.0)).to_radians();
+        let half = (0.5 * view.opening.clamp(0.5, 120.0)).to_radians();
         let distance = view.distance.unwrap_or(1.0 / half.sin()).max(1.2) * reach;
         let elevation = view.elevation.clamp(-89.9, 89.9);
         let back = towards(view.azimuth, elevation);
@@ -79,7 +79,7 @@ impl Camera {
     }
 
     /// A direction given as right, down, forward in the world.
-    pub(super) fn to_world(&self, seen: Vector) -> Vector {
+    pub(super) fn to_world(self, seen: Vector) -> Vector {
         ahead(ahead(times(self.forward, seen[2]), seen[0], self.right), seen[1], self.down)
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn tangents(x: f32, z: f32, radius: f32) -> Range<f32> {
 pub(super) fn frame_of(scene: &Scene, view: &View, light: Option<Vector>) -> Frame {
     let camera = Camera::new(view, scene.reach);
     if view.distance.is_some() {
-        let half = (0.5 * view.field_of_view.clamp(0.5, 120.0)).to_radians().tan();
+        let half = (0.5 * view.opening.clamp(0.5, 120.0)).to_radians().tan();
         return Frame { edges: [-half, half, -half, half] };
     }
     let mut frame = Frame { edges: [f32::MAX, f32::MIN, f32::MAX, f32::MIN] };
@@ -156,7 +156,8 @@ impl Lens {
     /// A picture of `width` × `height` samples around a frame.
     pub(super) fn new(frame: Frame, width: u32, height: u32) -> Self {
         let [left, right, top, bottom] = frame.edges;
-        let fit = |size: f32, samples: u32| size.max(1e-9) / ((1.0 - 2.0 * MARGIN) * samples as f32);
+        let fit =
+            |size: f32, samples: u32| size.max(1e-9) / ((1.0 - 2.0 * MARGIN) * samples as f32);
         let step = fit(right - left, width).max(fit(bottom - top, height));
         let corner = [
             0.5 * (left + right) - 0.5 * step * width as f32,

@@ -33,7 +33,8 @@ impl Ground {
     pub(super) fn new(scene: &Scene, side: usize, num_sky: usize, lamp: &[Vector]) -> Self {
         let extent = EXTENT * scene.reach;
         // By the cosine: each direction brings the ground the same light.
-        let sky: Vec<Vector> = spread([0.0, 0.0, 1.0], num_sky, |share| (1.0 - share).sqrt()).collect();
+        let sky: Vec<Vector> =
+            spread([0.0, 0.0, 1.0], num_sky, |share| (1.0 - share).sqrt()).collect();
         let sky = counts(scene, side, extent, &sky);
         let lamp_counts = counts(scene, side, extent, lamp);
         let share = |count: u16, all: usize| 1.0 - f32::from(count) / all.max(1) as f32;

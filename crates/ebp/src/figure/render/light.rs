@@ -85,8 +85,7 @@ impl Light {
             Ground::new(scene, fineness.ground_side, fineness.ground, &lamp)
         });
         // Uniform on the half sphere; opposites fill the other one.
-        let sky: Vec<Vector> =
-            spread([0.0, 0.0, 1.0], fineness.sky, |share| 1.0 - share).collect();
+        let sky: Vec<Vector> = spread([0.0, 0.0, 1.0], fineness.sky, |share| 1.0 - share).collect();
         let maps = |directions: Vec<Vector>| -> Vec<DepthMap> {
             directions
                 .into_par_iter()
@@ -218,11 +217,8 @@ impl DepthMap {
         let pair = |start: usize| {
             let cells = &self.cells[start..start + 2];
             let shade = |cell: [u16; 2]| {
-                let beyond = if is_towards {
-                    f32::from(cell[0]) - high
-                } else {
-                    high - f32::from(cell[1])
-                };
+                let beyond =
+                    if is_towards { f32::from(cell[0]) - high } else { high - f32::from(cell[1]) };
                 ((beyond - bias) * per_blur).clamp(0.0, 1.0)
             };
             shade(cells[0]) * (1.0 - right) + shade(cells[1]) * right

@@ -142,7 +142,7 @@ impl RenderOptions {
         for (name, number, range) in [
             ("camera azimuth", view.azimuth, -3600.0..=3600.0),
             ("camera elevation", view.elevation, -90.0..=90.0),
-            ("field of view", view.field_of_view, 0.5..=120.0),
+            ("field of view", view.opening, 0.5..=120.0),
             ("camera distance", view.distance.unwrap_or(2.0), 1.2..=1000.0),
             ("light azimuth", lamp.azimuth, -3600.0..=3600.0),
             ("light elevation", lamp.elevation, 5.0..=90.0),

@@ -6,13 +6,13 @@
 //! are one. Light is computed once per sphere and pixel, edges per sample. Bands of rows are
 //! independent: memory is that of a few bands, and threads change nothing.
 
-use image::{Rgba, RgbaImage};
+use image::RgbaImage;
 use rayon::prelude::*;
 
 use super::camera::{Camera, Frame, Lens, frame_of};
 use super::light::{Fineness, LAMP, Light, SKY};
 use super::scene::Scene;
-use super::space::{ahead, add, times, unit};
+use super::space::{add, ahead, times, unit};
 use super::spheres::{Bands, NOTHING};
 use super::{Background, Quality, RenderOptions};
 
@@ -82,12 +82,8 @@ fn paint(
         [width * samples, height * samples],
         ROWS_PER_BAND * samples,
     );
-    let light = Light::new(
-        scene,
-        &options.lamp,
-        view.azimuth,
-        &options.quality.fineness(options.size),
-    );
+    let light =
+        Light::new(scene, &options.lamp, view.azimuth, &options.quality.fineness(options.size));
     let painter = Painter {
         scene,
         camera,
@@ -202,42 +198,48 @@ impl Painter<'_> {
     /// `colour` is weighed by `cover`, the share of the pixel that spheres take.
     fn mix(&self, colour: [f32; 3], cover: f32, ground: f32, place: [u32; 2], pixel: &mut [u8]) {
         let found = match self.background.colour() {
-            Some(behind) => {
-                let behind = behind.map(|level| linear(level) * ground * (1.0 - cover));
-                let channels = add(colour, behind);
-                if cover == 0.0 && ground < 1.0 {
-                    // Wide gradients of eight bits show steps unless they are dithered.
-                    let noise = dither(place);
-                    let level = channels.map(|c| (255.0 * encoded(c) + noise).clamp(0.0, 255.0) as u8);
-                    [level[0], level[1], level[2], 255]
-                } else {
-                    let level = channels.map(|channel| self.level(channel));
-                    [level[0], level[1], level[2], 255]
-                }
-            }
-            None => {
-                // Black of this opacity on white is as light as the ground.
-                let shade = (1.0 - cover) * (1.0 - encoded(ground));
-                let opacity = cover + shade;
-                if opacity <= 0.0 {
-                    [0; 4]
-                } else {
-                    let part = cover / opacity;
-                    let level = colour
-                        .map(|channel| encoded((channel / cover.max(1e-6)).min(1.0)) * part * 255.0);
-                    let [r, g, b] = level.map(|level| level.round() as u8);
-                    let noise = if cover > 0.0 { 0.5 } else { dither(place) };
-                    [r, g, b, (255.0 * opacity + noise).min(255.0) as u8]
-                }
-            }
+            Some(behind) => self.on_colour(behind, colour, cover, ground, place),
+            None => on_nothing(colour, cover, ground, place),
         };
-        pixel.copy_from_slice(&Rgba(found).0);
+        pixel.copy_from_slice(&found);
+    }
+
+    fn on_colour(
+        &self,
+        behind: [u8; 3],
+        colour: [f32; 3],
+        cover: f32,
+        ground: f32,
+        place: [u32; 2],
+    ) -> [u8; 4] {
+        let behind = behind.map(|level| linear(level) * ground * (1.0 - cover));
+        let light = add(colour, behind);
+        let [r, g, b] = if cover == 0.0 && ground < 1.0 {
+            // Wide gradients of eight bits show steps unless they are dithered.
+            let noise = dither(place);
+            light.map(|light| (255.0 * encoded(light) + noise).clamp(0.0, 255.0) as u8)
+        } else {
+            light.map(|light| self.level(light))
+        };
+        [r, g, b, 255]
     }
 
     fn level(&self, light: f32) -> u8 {
         let last = self.levels.len() - 1;
         self.levels[((light.clamp(0.0, 1.0) * last as f32) + 0.5) as usize]
     }
+}
+
+/// With the shade of the ground as black of the opacity that makes white as dark as the ground.
+fn on_nothing(colour: [f32; 3], cover: f32, ground: f32, place: [u32; 2]) -> [u8; 4] {
+    let opacity = cover + (1.0 - cover) * (1.0 - encoded(ground));
+    if opacity <= 0.0 {
+        return [0; 4];
+    }
+    let own = |light: f32| encoded((light / cover.max(1e-6)).min(1.0)) * cover / opacity;
+    let [r, g, b] = colour.map(|light| (255.0 * own(light)).round() as u8);
+    let noise = if cover > 0.0 { 0.5 } else { dither(place) };
+    [r, g, b, (255.0 * opacity + noise).min(255.0) as u8]
 }
 
 /// ρ (S f(E_sky) + L E_lamp). f is Jimenez's fit of what a concave surface of one colour returns to

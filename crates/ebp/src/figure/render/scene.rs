@@ -72,7 +72,8 @@ impl Placement {
             .map(|point| length(subtract(turned(point, up), middle)))
             .fold(0.0, f32::max);
         if !farthest.is_finite() {
-            let message = format!("points reach from {low:?} to {high:?}, farther than can be drawn");
+            let message =
+                format!("points reach from {low:?} to {high:?}, farther than can be drawn");
             return Err(Error::refused(message).with_help("divide them by their size"));
         }
         // One point, or the same one often, is seen in the middle.

@@ -111,14 +111,18 @@ impl Key {
     /// Its ticks with their places from the top, from 0 to 1.
     pub(super) fn ticks(range: [f32; 2]) -> Vec<(f64, String)> {
         let axis = Axis::new(f64::from(range[0]), f64::from(range[1]), Scale::Linear, 5);
-        axis.ticks.iter().map(|tick| (1.0 - axis.position(tick.value), tick.label.clone())).collect()
+        axis.ticks
+            .iter()
+            .map(|tick| (1.0 - axis.position(tick.value), tick.label.clone()))
+            .collect()
     }
 
     fn width(&self, text: f64) -> f64 {
         let wide = |words: &str| text * font::relative_width(words);
         let widest = match self {
             Self::Bar { range, name, .. } => {
-                let ticks = Self::ticks(*range).iter().map(|(_, label)| wide(label)).fold(0.0, f64::max);
+                let ticks =
+                    Self::ticks(*range).iter().map(|(_, label)| wide(label)).fold(0.0, f64::max);
                 (ticks + 2.4 * text).max(wide(name))
             }
             Self::Words(words) => {
@@ -150,7 +154,8 @@ impl Sheet {
         let height = total(rows, options.size[1] + label);
         for (name, side) in [("width of the sheet", width), ("height of the sheet", height)] {
             if side.is_none_or(|side| side > LONGEST_SIDE) {
-                let expected = format!("at most {LONGEST_SIDE} pixels; draw fewer or smaller clouds");
+                let expected =
+                    format!("at most {LONGEST_SIDE} pixels; draw fewer or smaller clouds");
                 let found = side.map_or("more".to_owned(), |side| side.to_string());
                 return Err(Error::invalid(name, expected, found));
             }
@@ -208,7 +213,8 @@ impl Sheet {
         for (number, panel) in self.panels.iter().enumerate() {
             // A long label is written smaller.
             let room = 0.94 * f64::from(layout.size[0]);
-            let size = layout.text * (room / (layout.text * font::relative_width(&panel.label))).min(1.0);
+            let size =
+                layout.text * (room / (layout.text * font::relative_width(&panel.label))).min(1.0);
             write(&mut sheet, &panel.label, layout.label_of(number), size, 0.5, ink);
         }
         match &self.key {
@@ -313,8 +319,8 @@ fn write(
     let left = (x - anchor * f64::from(glyphs.width)).round();
     let top = (y - 0.5 * f64::from(glyphs.height)).round();
     for (index, &cover) in glyphs.cover.iter().enumerate() {
-        let column = left + (index as u32 % glyphs.width) as f64;
-        let row = top + (index as u32 / glyphs.width) as f64;
+        let column = left + f64::from(index as u32 % glyphs.width);
+        let row = top + f64::from(index as u32 / glyphs.width);
         let inside = column >= 0.0
             && row >= 0.0
             && column < f64::from(sheet.width())

@@ -62,7 +62,10 @@ impl Bands {
                 let Range { start, end: far } = tangents(place, z, radius);
                 // A sample counts where its middle does.
                 let bound = |place: f32| (lens.sample(axis, place) - 0.5).clamp(-1.0, end as f32);
-                [(bound(start).ceil().max(0.0)) as u32, ((bound(far).floor() + 1.0) as u32).min(end)]
+                [
+                    (bound(start).ceil().max(0.0)) as u32,
+                    ((bound(far).floor() + 1.0) as u32).min(end),
+                ]
             };
             let columns = range(0, x, width);
             Seen { middle: [x / z, y / z], depth: z, columns, rows: range(1, y, height) }
@@ -73,7 +76,8 @@ impl Bands {
             if seen.rows[0] >= seen.rows[1] || seen.columns[0] >= seen.columns[1] {
                 return 0..0;
             }
-            (seen.rows[0] / rows_per_band) as usize..((seen.rows[1] - 1) / rows_per_band) as usize + 1
+            (seen.rows[0] / rows_per_band) as usize
+                ..((seen.rows[1] - 1) / rows_per_band) as usize + 1
         };
         let mut starts = vec![0; num_bands + 1];
         for sphere in &seen {

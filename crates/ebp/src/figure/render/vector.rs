@@ -67,10 +67,13 @@ pub fn render_svg(sheet: &Sheet, options: &RenderOptions, frames: &[Frame]) -> R
         let [light, rim] = [light, rim].map(|steps: [u8; 3]| {
             hexadecimal(steps.map(|step| (f32::from(step) * 255.0 / STEPS).round() as u8))
         });
-        write(&mut definitions, &format!(
-            "<radialGradient id=\"g{name}\" cx=\".4\" cy=\".34\" r=\".72\"><stop stop-color=\"{light}\"/>\
+        write(
+            &mut definitions,
+            &format!(
+                "<radialGradient id=\"g{name}\" cx=\".4\" cy=\".34\" r=\".72\"><stop stop-color=\"{light}\"/>\
              <stop offset=\"1\" stop-color=\"{rim}\"/></radialGradient>\n"
-        ));
+            ),
+        );
     }
     let (width, height) = (layout.width(), layout.height());
     let behind = options.background.colour().map_or(String::new(), |colour| {
@@ -96,10 +99,13 @@ fn circles(
     if options.has_ground && !scene.is_flat {
         let picture = shadow(scene, options, frame)?;
         let [width, height] = options.size;
-        write(body, &format!(
-            "<image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"none\" \
+        write(
+            body,
+            &format!(
+                "<image width=\"{width}\" height=\"{height}\" preserveAspectRatio=\"none\" \
              xlink:href=\"data:image/png;base64,{picture}\"/>\n"
-        ));
+            ),
+        );
     }
     let camera = Camera::new(&view, scene.reach);
     let [width, height] = options.size;
@@ -129,7 +135,7 @@ fn circles(
     let lens = Lens::new(frame, width, height);
     let towards_lamp = options.lamp.direction(view.azimuth);
     let mut order: Vec<(f32, usize)> = (0..scene.centres.len())
-        .filter(|&sphere| seen[sphere] != [0.0; 3])
+        .filter(|&sphere| seen[sphere].iter().any(|number| number.abs() > 0.0))
         .map(|sphere| (camera.seen(scene.centres[sphere])[2], sphere))
         .collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -152,10 +158,14 @@ fn circles(
         let name = *gradients.entry([own, rim]).or_insert(next);
         let [x, y, _] = camera.seen(centre);
         let (x, y) = (lens.sample(0, x / depth), lens.sample(1, y / depth));
-        let radius = scene.radius / (depth * depth - scene.radius * scene.radius).sqrt() / lens.step;
-        write(body, &format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.2}\" fill=\"url(#g{name})\"/>\n"
-        ));
+        let radius =
+            scene.radius / (depth * depth - scene.radius * scene.radius).sqrt() / lens.step;
+        write(
+            body,
+            &format!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.2}\" fill=\"url(#g{name})\"/>\n"
+            ),
+        );
     }
     Ok(order.len())
 }
@@ -182,24 +192,34 @@ fn draw_key(key: &Key, layout: &Layout, ink: &str, definitions: &mut String, bod
     match key {
         Key::Bar { map, range, name } => {
             let [left, top, width, height] = layout.bar();
-            definitions.push_str("<linearGradient id=\"scale\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
+            definitions
+                .push_str("<linearGradient id=\"scale\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
             for step in 0..=18 {
                 let share = f64::from(step) / 18.0;
                 let colour = hexadecimal(mapped(*map, share));
-                write(definitions, &format!("<stop offset=\"{share:.3}\" stop-color=\"{colour}\"/>"));
+                write(
+                    definitions,
+                    &format!("<stop offset=\"{share:.3}\" stop-color=\"{colour}\"/>"),
+                );
             }
             definitions.push_str("</linearGradient>\n");
-            write(body, &format!(
-                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+            write(
+                body,
+                &format!(
+                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
                  fill=\"url(#scale)\"/>\n"
-            ));
+                ),
+            );
             for (place, label) in Key::ticks(*range) {
                 let y = top + place * height;
                 let (x, end) = (left + width, left + width + 0.5 * layout.text);
-                write(body, &format!(
-                    "<path d=\"M{x:.1} {y:.1}H{end:.1}\" stroke=\"{ink}\" stroke-width=\"{:.1}\"/>\n",
-                    0.12 * layout.text
-                ));
+                write(
+                    body,
+                    &format!(
+                        "<path d=\"M{x:.1} {y:.1}H{end:.1}\" stroke=\"{ink}\" stroke-width=\"{:.1}\"/>\n",
+                        0.12 * layout.text
+                    ),
+                );
                 text(body, &label, [x + 0.9 * layout.text, y], layout, "start", ink);
             }
             text(body, name, [left, top - 1.6 * layout.text], layout, "start", ink);
@@ -207,11 +227,14 @@ fn draw_key(key: &Key, layout: &Layout, ink: &str, definitions: &mut String, bod
         Key::Words(words) => {
             for (number, (word, colour)) in words.iter().enumerate() {
                 let [left, top, side] = layout.square(number, words.len());
-                write(body, &format!(
-                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{side:.1}\" \
+                write(
+                    body,
+                    &format!(
+                        "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{side:.1}\" height=\"{side:.1}\" \
                      fill=\"{}\"/>\n",
-                    hexadecimal(*colour)
-                ));
+                        hexadecimal(*colour)
+                    ),
+                );
                 let place = [left + 1.6 * side, top + 0.5 * side];
                 text(body, word, place, layout, "start", ink);
             }
@@ -219,18 +242,28 @@ fn draw_key(key: &Key, layout: &Layout, ink: &str, definitions: &mut String, bod
     }
 }
 
-fn text(body: &mut String, words: &str, [x, y]: [f64; 2], layout: &Layout, anchor: &str, ink: &str) {
+fn text(
+    body: &mut String,
+    words: &str,
+    [x, y]: [f64; 2],
+    layout: &Layout,
+    anchor: &str,
+    ink: &str,
+) {
     if words.is_empty() {
         return;
     }
     // Capitals of common fonts are 0.72 of the size high.
     let size = layout.text / 0.72;
     let y = y + 0.5 * layout.text;
-    write(body, &format!(
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-family=\"Helvetica,Arial,sans-serif\" \
+    write(
+        body,
+        &format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-family=\"Helvetica,Arial,sans-serif\" \
          font-size=\"{size:.1}\" text-anchor=\"{anchor}\" fill=\"{ink}\">{}</text>\n",
-        escaped(words)
-    ));
+            escaped(words)
+        ),
+    );
 }
 
 /// Text as XML has it, without what XML cannot hold.
