@@ -23,7 +23,7 @@ Colours of --colour:
 `ebp score MODEL SRC --points FILE` writes.
 
 Each cloud is scaled to its cell; with --same-scale, --steps and animations sizes compare.
-Memory is that of the picture (4 bytes a pixel) and about 160 MB for light at sizes of 1024 and more.
+Memory is that of the picture (4 bytes a pixel) and of light: up to 160 MB, with --quality high 340 MB.
 
 Examples:
   ebp sample models/chairs -n 8 -o chairs.npy

@@ -22,6 +22,8 @@ const ROWS_PER_BAND: u32 = 16;
 const VIGNETTE: f32 = 0.15;
 /// Shade of the ground that is halved.
 const FAINT: f32 = 0.03;
+/// Finer maps of light would show nothing more.
+const CELLS_PER_RADIUS: f32 = 8.0;
 
 impl Quality {
     /// Samples along each side of a pixel.
@@ -33,19 +35,20 @@ impl Quality {
         }
     }
 
-    /// Maps as fine as half the pixels, within what memory and time allow.
-    pub(super) fn fineness(self, size: [u32; 2]) -> Fineness {
+    /// Maps as fine as pixels and spheres ask for, within what memory and time allow.
+    pub(super) fn fineness(self, scene: &Scene, size: [u32; 2]) -> Fineness {
         let pixels = size[0].min(size[1]) as usize;
         let (sky, lamp, ground) = match self {
             Self::Draft => (20, 12, 96),
             Self::Normal => (40, 24, 256),
             Self::High => (80, 64, 512),
         };
-        let most = if self == Self::Draft { 512 } else { 1024 };
+        let most = if self == Self::Draft { 512 } else { 768 };
+        let useful = (2.0 * CELLS_PER_RADIUS * scene.reach / scene.radius) as usize;
         Fineness {
             sky,
             lamp,
-            map_side: pixels.clamp(128, most),
+            map_side: pixels.min(useful).clamp(128, most),
             ground_side: (pixels / 2).clamp(112, 512),
             ground,
         }
@@ -82,8 +85,12 @@ fn paint(
         [width * samples, height * samples],
         ROWS_PER_BAND * samples,
     );
-    let light =
-        Light::new(scene, &options.lamp, view.azimuth, &options.quality.fineness(options.size));
+    let light = Light::new(
+        scene,
+        &options.lamp,
+        view.azimuth,
+        &options.quality.fineness(scene, options.size),
+    );
     let painter = Painter {
         scene,
         camera,

@@ -130,7 +130,7 @@ fn circles(
     for (sphere, outwards) in parts.into_iter().flatten() {
         seen[sphere as usize] = add(seen[sphere as usize], outwards);
     }
-    let fineness = options.quality.fineness(options.size);
+    let fineness = options.quality.fineness(scene, options.size);
     let light = Light::new(scene, &options.lamp, view.azimuth, &fineness);
     let lens = Lens::new(frame, width, height);
     let towards_lamp = options.lamp.direction(view.azimuth);
