@@ -23,6 +23,7 @@ use crate::command::export::ExportArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::query::QueryArguments;
+use crate::command::render::RenderArguments;
 use crate::command::reproduce::ReproduceArguments;
 use crate::command::sample::SampleArguments;
 use crate::command::score::ScoreArguments;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Draw the curves of a run
     Plot(PlotArguments),
+    /// Draw clouds as shaded spheres, for papers and slides
+    Render(Box<RenderArguments>),
     /// Reproduce an experiment of the paper
     Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak

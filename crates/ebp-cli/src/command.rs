@@ -14,6 +14,7 @@ mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod query;
+pub(crate) mod render;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod score;
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Complete(complete) => complete::run(&complete),
         Command::Export(export) => export::run(&export),
         Command::Plot(plot) => plot::run(plot),
+        Command::Render(render) => render::run(&render),
         Command::Reproduce(reproduce) => reproduce::run(&reproduce),
         Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(&doctor),

@@ -1,6 +1,6 @@
-//! Figures: heat maps of densities, plots of curves and sheets of clouds, drawn pixel by pixel.
+//! Figures: heat maps of densities, plots of curves, clouds as shaded spheres, drawn pixel by pixel.
 //!
-//! [`heat_map`] and [`line_plot`] place panels on a canvas, which knows lines, points and text;
+//! [`render`] draws clouds. [`heat_map`] and [`line_plot`] place panels on a canvas, which knows lines, points and text;
 //! `axis` chooses the ticks, `colour` the colours and `font` the letters. All sizes are in points
 //! of a page at scale 1; a figure of scale 2 has twice as many pixels each way.
 
@@ -18,13 +18,14 @@ pub mod histogram;
 pub mod line_plot;
 pub mod mosaic;
 pub mod planar_sets;
+pub mod render;
 pub mod run_curves;
 pub mod scatter;
 
 use std::path::Path;
 
 use image::imageops::replace;
-use image::{ImageFormat, Rgb, RgbImage};
+use image::{DynamicImage, ImageBuffer, ImageFormat, PixelWithColorType, Rgb, RgbImage, RgbaImage};
 
 pub use self::axis::Scale;
 use crate::files::create_folder;
@@ -36,6 +37,25 @@ use crate::{Error, Result};
 ///
 /// [`Error::Io`] or [`Error::Failed`] if it cannot be written.
 pub fn save(figure: &RgbImage, path: &Path) -> Result<()> {
+    save_pixels(figure, path)
+}
+
+/// The same of a picture with opacity; without it the file has three channels.
+///
+/// # Errors
+///
+/// [`Error::Io`] or [`Error::Failed`] if it cannot be written.
+pub fn save_rgba(figure: RgbaImage, path: &Path) -> Result<()> {
+    if figure.pixels().all(|pixel| pixel[3] == u8::MAX) {
+        return save_pixels(&DynamicImage::ImageRgba8(figure).into_rgb8(), path);
+    }
+    save_pixels(&figure, path)
+}
+
+fn save_pixels<P>(figure: &ImageBuffer<P, Vec<u8>>, path: &Path) -> Result<()>
+where
+    P: PixelWithColorType<Subpixel = u8>,
+{
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         create_folder(folder)?;
     }
