@@ -21,6 +21,7 @@ mod bounds;
 mod codes;
 mod denoise;
 mod fill;
+mod from_noise;
 mod grid;
 mod hypotheses;
 mod laplace;
