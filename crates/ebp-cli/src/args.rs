@@ -28,6 +28,7 @@ use crate::command::reproduce::ReproduceArguments;
 use crate::command::sample::SampleArguments;
 use crate::command::score::ScoreArguments;
 use crate::command::train::TrainArguments;
+use crate::command::view::ViewArguments;
 use crate::device::DeviceArguments;
 
 /// Energy-based processes: probability models for sets.
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Plot(PlotArguments),
     /// Draw clouds as shaded spheres, for papers and slides
     Render(Box<RenderArguments>),
+    /// Make a page to look at a model, a run, clouds or pictures with, or watch a run as it goes
+    View(ViewArguments),
     /// Reproduce an experiment of the paper
     Reproduce(ReproduceArguments),
     /// Measure the primitive's operations against the machine's own peak

@@ -19,6 +19,7 @@ pub(crate) mod reproduce;
 pub(crate) mod sample;
 pub(crate) mod score;
 pub(crate) mod train;
+pub(crate) mod view;
 
 use crate::args::{Arguments, Command};
 use crate::device;
@@ -47,5 +48,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Classify(classify) => classify::run(&classify),
         Command::Data(data) => data::run(data),
         Command::Query(query) => query::run(&query),
+        Command::View(view) => view::run(&view),
     }
 }

@@ -6,6 +6,7 @@
 //! form, and its pictures. [`outcome`] says what a single trained model has learned.
 
 pub mod ablation;
+pub mod album;
 pub mod bench;
 pub mod calibration;
 pub mod completion;

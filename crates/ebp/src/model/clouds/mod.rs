@@ -291,6 +291,17 @@ impl CloudModel {
         self.process.log_partition(theta, num_proposals, stream)
     }
 
+    /// Standardised points on their way from noise, one `[sets, num_points, d]` a frame.
+    pub(crate) fn points_from_noise(
+        &self,
+        theta: &[f32],
+        num_points: usize,
+        num_frames: usize,
+        stream: Stream,
+    ) -> Result<Vec<Vec<f32>>> {
+        self.process.points_from_noise(theta, num_points, num_frames, stream)
+    }
+
     pub(crate) fn log_potentials(&self, points: &[f32], theta: &[f32]) -> Result<Vec<f32>> {
         self.process.log_potentials(points, theta)
     }

@@ -92,7 +92,7 @@ impl CloudModel {
 
     /// The codes of the training sets: known, from the folder, or, where a run did not come to its
     /// end, from the data.
-    pub(super) fn codes(&self) -> Result<&LatentCodes> {
+    pub(crate) fn codes(&self) -> Result<&LatentCodes> {
         if let Some(codes) = self.codes.known.get() {
             return Ok(codes);
         }

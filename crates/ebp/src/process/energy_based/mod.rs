@@ -22,6 +22,7 @@ mod climb;
 mod codes;
 mod denoise;
 mod fill;
+mod from_noise;
 mod grid;
 mod hypotheses;
 mod laplace;
