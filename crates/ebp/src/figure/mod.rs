@@ -21,6 +21,7 @@ pub mod planar_sets;
 pub mod run_curves;
 pub mod scatter;
 
+use std::io::Cursor;
 use std::path::Path;
 
 use image::imageops::replace;
@@ -43,6 +44,18 @@ pub fn save(figure: &RgbImage, path: &Path) -> Result<()> {
         Error::failed(format!("cannot write `{}`: {error}", path.display()))
             .with_help("is there room on the disk?")
     })
+}
+
+/// A figure as the bytes of a PNG file.
+///
+/// # Errors
+///
+/// [`Error::Failed`] if there is no memory for it.
+pub fn png(figure: &RgbImage) -> Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    let written = figure.write_to(&mut bytes, ImageFormat::Png);
+    written.map_err(|error| Error::failed(format!("cannot write a PNG file: {error}")))?;
+    Ok(bytes.into_inner())
 }
 
 /// Pictures side by side in rows of `per_row`, and the rows below each other.
@@ -69,6 +82,14 @@ pub fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn png_bytes_are_those_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, figure) = (folder.path().join("a.png"), RgbImage::new(3, 2));
+        save(&figure, &path).unwrap();
+        assert_eq!(png(&figure).unwrap(), std::fs::read(path).unwrap());
+    }
 
     #[test]
     fn pictures_are_stacked_without_overlap() {
