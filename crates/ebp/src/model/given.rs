@@ -1,6 +1,6 @@
 //! Data that lie in memory already, in place of those that `data.source` names.
 
-use super::topics::Documents;
+use super::topics::Collected;
 use super::{
     CloudData, CurveData, Data, PatternData, PatternProcess, PictureData, SetEnergyData, Settings,
     TopicData,
@@ -77,7 +77,7 @@ impl Data {
                 Self::Curves(CurveData::of_sets(settings, sets)?)
             }
             (Settings::Clouds(settings), Given::Clouds(clouds)) => {
-                Self::Clouds(CloudData::of_clouds(settings, clouds.into())?)
+                Self::Clouds(CloudData::of_clouds(settings, &clouds.into())?)
             }
             (Settings::SetEnergies(settings), Given::Clouds(clouds)) => {
                 let clouds = CloudSource::from(clouds);
@@ -88,8 +88,8 @@ impl Data {
                 Self::Pictures(PictureData::of_images(&settings.data, images)?)
             }
             (Settings::Topics(settings), Given::Documents { documents, vocabulary, labels }) => {
-                let documents = Documents { documents, labels, num_empty: 0 };
-                Self::Topics(TopicData::of_documents(settings, documents, vocabulary)?)
+                let read = Collected { documents, labels, num_empty: 0 };
+                Self::Topics(TopicData::of_documents(settings, read, vocabulary)?)
             }
             (Settings::Patterns(settings), given @ (Given::Patterns(_) | Given::Events(_))) => {
                 settings.check()?;

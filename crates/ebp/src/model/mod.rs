@@ -17,6 +17,7 @@
 //! One folder per kind of data has its settings, its data and its model. What process is behind a
 //! kind is known in its `mod.rs` alone.
 
+mod card;
 mod clouds;
 mod curves;
 mod device;

@@ -48,7 +48,7 @@ impl CloudData {
     /// Clouds that were given, fallen apart by the same rule.
     pub(in crate::model) fn of_clouds(
         settings: &CloudSettings,
-        clouds: CloudSource,
+        clouds: &CloudSource,
     ) -> Result<Self> {
         Self::of_parts(settings, clouds.parts(&rule(&settings.data))?)
     }

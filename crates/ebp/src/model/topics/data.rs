@@ -36,7 +36,7 @@ pub struct TopicData {
 
 /// Documents before they are split.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Documents {
+pub(in crate::model) struct Collected {
     /// Words and counts of each.
     pub(in crate::model) documents: Vec<Vec<(u32, u32)>>,
     /// The class of each; empty where there are none.
@@ -56,7 +56,7 @@ impl TopicData {
         if data.source == "bars" {
             data.check_parts()?;
             let documents = bars::documents(data.num_documents, data.document_length)?;
-            let read = Documents { documents, ..Documents::default() };
+            let read = Collected { documents, ..Collected::default() };
             let mut found = Self::split(read, bars::vocabulary(), data)?;
             found.truth = Some(bars::truth()?);
             return Ok(found);
@@ -69,7 +69,7 @@ impl TopicData {
     /// Documents that were read or given; without a vocabulary words are numbers.
     pub(in crate::model) fn of_documents(
         settings: &TopicSettings,
-        read: Documents,
+        read: Collected,
         vocabulary: Option<Vec<String>>,
     ) -> Result<Self> {
         let data = &settings.data;
@@ -101,8 +101,8 @@ impl TopicData {
     }
 
     /// Leaves out what the vocabulary does not have, and holds some documents out.
-    fn split(read: Documents, vocabulary: Vec<String>, data: &TopicDataSettings) -> Result<Self> {
-        let Documents { documents, labels, mut num_empty } = read;
+    fn split(read: Collected, vocabulary: Vec<String>, data: &TopicDataSettings) -> Result<Self> {
+        let Collected { documents, labels, mut num_empty } = read;
         let mut num_unknown = 0;
         let mut classes: Vec<String> = labels.clone();
         // Numbers in their order, other labels by name.
@@ -161,7 +161,7 @@ impl TopicData {
 }
 
 /// The documents of a file, of the one such file of a folder, or of a cache; and where they were.
-fn read_documents(source: &Path) -> Result<(Documents, PathBuf)> {
+fn read_documents(source: &Path) -> Result<(Collected, PathBuf)> {
     if !source.exists() {
         let message = format!("`data.source` must name documents, found `{}`", source.display());
         let help = "bars, a file of `label id:count` lines, UCI's docword, or a cache of either";
@@ -182,7 +182,7 @@ fn read_documents(source: &Path) -> Result<(Documents, PathBuf)> {
     let documents: Vec<Vec<(u32, u32)>> = (0..offsets.num_sets()).map(document).collect();
     let num_empty = ids.last().map_or(0, |last| last + 1 - documents.len());
     let labels = labels.iter().map(ToString::to_string).collect();
-    Ok((Documents { documents, labels, num_empty }, path))
+    Ok((Collected { documents, labels, num_empty }, path))
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
@@ -201,13 +201,13 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
-fn read_cache(path: &Path) -> Result<Documents> {
+fn read_cache(path: &Path) -> Result<Collected> {
     let cache = Cache::open(path)?;
     if cache.meta().kind != Kind::Words {
         let message = format!("the cache `{}` holds no bags of words", path.display());
         return Err(Error::refused(message).with_help("make one by `ebp data import`"));
     }
-    let mut read = Documents::default();
+    let mut read = Collected::default();
     for index in 0..cache.len() {
         let pair = |pair: &[f32]| {
             let is_whole = |x: f32| (0.0..16_777_216.0).contains(&x) && x.fract() == 0.0;
