@@ -15,11 +15,13 @@ pub(crate) use self::metric::{DistanceArguments, MetricsArguments, PaperClass};
 use crate::command::calibrate::CalibrateArguments;
 use crate::command::classify::ClassifyArguments;
 use crate::command::complete::CompleteArguments;
+use crate::command::completions::CompletionsArguments;
 use crate::command::data::DataArguments;
 use crate::command::denoise::DenoiseArguments;
 use crate::command::doctor::DoctorArguments;
 use crate::command::encode::EncodeArguments;
 use crate::command::export::ExportArguments;
+use crate::command::man::ManArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::query::QueryArguments;
@@ -85,6 +87,10 @@ pub(crate) enum Command {
     Data(DataArguments),
     /// Find items like given ones, or documents like a document
     Query(QueryArguments),
+    /// Print what makes a shell complete commands, options and their values
+    Completions(CompletionsArguments),
+    /// Write manual pages, one a command
+    Man(ManArguments),
 }
 
 /// The most threads that may be asked for.

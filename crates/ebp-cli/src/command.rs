@@ -4,12 +4,14 @@ pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod classify;
 pub(crate) mod complete;
+pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod denoise;
 mod distance;
 pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod export;
+pub(crate) mod man;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
@@ -49,5 +51,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Data(data) => data::run(data),
         Command::Query(query) => query::run(&query),
         Command::View(view) => view::run(&view),
+        Command::Completions(completions) => completions::run(&completions),
+        Command::Man(man) => man::run(&man),
     }
 }

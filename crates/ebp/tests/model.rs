@@ -67,6 +67,12 @@ fn clouds_are_trained_in_memory_saved_and_answer_alike() {
     let saved = model.save(&path).unwrap();
     assert_eq!(saved.no_codes, None);
     assert!(saved.files.contains(&"codes.npy".to_owned()), "{:?}", saved.files);
+    let card = std::fs::read_to_string(path.join("README.md")).unwrap();
+    assert!(card.starts_with("---\nlibrary_name: ebp\ntags:\n- energy-based-process\n- clouds\n"));
+    assert!(card.contains("trained for 4 steps on `chair` with seed 1"), "{card}");
+    let state = path.join("checkpoints/step-000000000004/state.safetensors");
+    let header = String::from_utf8_lossy(&std::fs::read(state).unwrap()[8..60]).into_owned();
+    assert!(header.starts_with("{\"__metadata__\":{\"format\":\"pt\"}"), "{header}");
     assert!(model.save(&path).unwrap_err().to_string().contains("found files in it"));
 
     let loaded = Model::load(&path).unwrap();

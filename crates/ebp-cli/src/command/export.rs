@@ -1,6 +1,7 @@
 //! `ebp export`: a trained model without what only training needs, to share or to commit.
 //!
 //! ```text
+//! README.md        a model card, with the header that hubs of models read
 //! config.toml      the settings, the data by their name only
 //! checkpoints/     the newest one, weights only
 //! codes.npy        models of clouds: codes of the training sets, for learned laws of θ

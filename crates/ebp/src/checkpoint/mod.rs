@@ -21,6 +21,7 @@ mod store;
 mod weights;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -137,8 +138,11 @@ impl Checkpoint {
     }
 
     fn encode(&self) -> Result<Encoded> {
-        // Sorted by dtype and name, without free-form metadata: equal tensors, equal bytes.
-        let state = safetensors::serialize(&self.state, None)
+        // Sorted by dtype and name: equal tensors, equal bytes. What is shared says what hubs of models
+        // ask safetensors files for, in one entry, because several would have no order.
+        let format = || HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        let metadata = (self.meta.holds != Holds::Everything).then(format);
+        let state = safetensors::serialize(&self.state, metadata)
             .map_err(|error| Error::invalid("state", "tensors that can be saved", error))?;
         let meta = meta::seal(&self.meta, &state)?;
         Ok(Encoded { state, meta })

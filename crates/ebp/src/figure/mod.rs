@@ -22,6 +22,7 @@ pub mod render;
 pub mod run_curves;
 pub mod scatter;
 
+use std::io::Cursor;
 use std::path::Path;
 
 use image::imageops::replace;
@@ -65,6 +66,18 @@ where
     })
 }
 
+/// A figure as the bytes of a PNG file.
+///
+/// # Errors
+///
+/// [`Error::Failed`] if there is no memory for it.
+pub fn png(figure: &RgbImage) -> Result<Vec<u8>> {
+    let mut bytes = Cursor::new(Vec::new());
+    let written = figure.write_to(&mut bytes, ImageFormat::Png);
+    written.map_err(|error| Error::failed(format!("cannot write a PNG file: {error}")))?;
+    Ok(bytes.into_inner())
+}
+
 /// Pictures side by side in rows of `per_row`, and the rows below each other.
 pub fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
     let rows: Vec<&[RgbImage]> = pictures.chunks(per_row.max(1)).collect();
@@ -89,6 +102,14 @@ pub fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn png_bytes_are_those_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, figure) = (folder.path().join("a.png"), RgbImage::new(3, 2));
+        save(&figure, &path).unwrap();
+        assert_eq!(png(&figure).unwrap(), std::fs::read(path).unwrap());
+    }
 
     #[test]
     fn pictures_are_stacked_without_overlap() {

@@ -10,16 +10,18 @@
 //! ```
 //!
 //! [`Settings`] decide a model: a preset of [`PRESETS`], a file, changes on top. [`Data`] is what
-//! they name. [`Model::train`] leaves a folder that [`Model::load`] takes, at any time and however
+//! they name, or [`Given`] sets of one's own program. [`Model::train`] leaves a folder that [`Model::load`] takes, at any time and however
 //! training ended; [`Model::save`] writes one without what only training needs. Questions and
 //! answers are in the units of the data.
 //!
 //! One folder per kind of data has its settings, its data and its model. What process is behind a
 //! kind is known in its `mod.rs` alone.
 
+mod card;
 mod clouds;
 mod curves;
 mod device;
+mod given;
 mod latents;
 mod neural;
 mod patterns;
@@ -47,6 +49,7 @@ pub use self::curves::{
 };
 pub(crate) use self::curves::{CurveSource, TableData, nats};
 pub use self::device::Device;
+pub use self::given::Given;
 pub use self::latents::{
     GplvmSettings, LatentData, LatentDataSettings, LatentEvaluation, LatentModel,
     LatentProcessName, LatentSets, LatentSettings, MapKernel, RowData, TableScale,

@@ -1,8 +1,9 @@
-//! The presets: every file of `configs/`, compiled in.
+//! The presets: every file of `configs/`, compiled in. The crate's own `configs` is a link to the
+//! repository's, which `cargo package` follows, so that a published crate has them too.
 
 macro_rules! presets {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../configs/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../configs/", $name, ".toml")))),*]
     };
 }
 
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_a_preset() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
         let mut found = Vec::new();
         names(&folder, "", &mut found);
         found.sort();

@@ -1,6 +1,7 @@
 //! A trained model without what only training needs, to share or to commit.
 //!
 //! ```text
+//! README.md        what it is and how it is asked, with the header that hubs of models read
 //! config.toml      the settings, the data by their name only
 //! checkpoints/     the newest one, weights only
 //! codes.npy        models of clouds: codes of the training sets, for learned laws of θ
@@ -12,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::train::has_averages;
-use super::{CHECKPOINTS, Kind, Model, recalibration};
+use super::{CHECKPOINTS, Kind, Model, card, recalibration};
 use crate::checkpoint::CheckpointStore;
 use crate::files::{create_folder, entries, write_json};
 use crate::{Error, Result};
@@ -64,6 +65,8 @@ impl Model {
         }
         let config = folder.join("config.toml");
         fs::write(&config, &text).map_err(Error::io("write", &config))?;
+        let readme = folder.join(card::FILE);
+        fs::write(&readme, self.card()).map_err(Error::io("write", &readme))?;
         // Last, so that a folder that was cut short is no model.
         CheckpointStore::open(folder.join(CHECKPOINTS), 1)?.save(&weights, 1)?;
         let (mut files, mut bytes) = (Vec::new(), 0);
@@ -97,7 +100,7 @@ fn shared_settings(text: &str) -> Result<String> {
 }
 
 /// The last component of a path; other words stay as they are.
-fn name_only(source: &str) -> String {
+pub(super) fn name_only(source: &str) -> String {
     let trimmed = source.trim_end_matches(['/', '\\']);
     match trimmed.rsplit_once(['/', '\\']) {
         None => source.to_owned(),

@@ -42,7 +42,19 @@ impl CloudData {
     /// [`Error::Refused`] if there are no such clouds or too few; otherwise what the file is wrong
     /// about.
     pub fn load(settings: &CloudSettings) -> Result<Self> {
-        let Parts { train, choose, report: _ } = parts(&settings.data)?;
+        Self::of_parts(settings, parts(&settings.data)?)
+    }
+
+    /// Clouds that were given, fallen apart by the same rule.
+    pub(in crate::model) fn of_clouds(
+        settings: &CloudSettings,
+        clouds: &CloudSource,
+    ) -> Result<Self> {
+        Self::of_parts(settings, clouds.parts(&rule(&settings.data))?)
+    }
+
+    fn of_parts(settings: &CloudSettings, parts: Parts) -> Result<Self> {
+        let Parts { train, choose, report: _ } = parts;
         choose.check_finite()?;
         let turns = settings.model.augmentation.turns != Turns::None;
         let scale = CloudScale::of(&train, turns)?;

@@ -90,7 +90,11 @@ impl CurveData {
             locations: settings.data.location_columns.clone(),
             values: settings.data.value_columns.clone(),
         };
-        let sets = read_table(Path::new(&settings.data.source), &choice)?;
+        Self::of_sets(settings, read_table(Path::new(&settings.data.source), &choice)?)
+    }
+
+    /// Sets that were read or given, some of which are held out.
+    pub(in crate::model) fn of_sets(settings: &CurveSettings, sets: Vec<NamedSet>) -> Result<Self> {
         let share = settings.data.held_out;
         if !(share > 0.0 && share < 1.0) {
             return Err(Error::refused(format!(
@@ -114,7 +118,8 @@ impl CurveData {
         let first = |names: &[String], otherwise: &str| {
             names.first().map_or_else(|| otherwise.to_owned(), Clone::clone)
         };
-        let labels = (first(&choice.locations, "t"), first(&choice.values, "x"));
+        let names = &settings.data;
+        let labels = (first(&names.location_columns, "t"), first(&names.value_columns, "x"));
         Ok(Self {
             source: CurveSource::Table(TableData { sets, training, held_out, labels }),
             scales,

@@ -56,10 +56,24 @@ impl PatternData {
                 let end = if settings.data.end > 0.0 { settings.data.end } else { last };
                 (Events::new(times, end)?, None)
             };
-            return Ok(Self { patterns: Vec::new(), events: Some(events), truth, hard_core: 0.0 });
+            return Ok(Self::of_events(events, truth));
         }
         let (patterns, truth) =
             if is_simulated { built_in(settings, stream)? } else { (read(settings)?, None) };
+        Self::of_patterns(settings, patterns, truth)
+    }
+
+    /// Events that were read or given.
+    pub(in crate::model) fn of_events(events: Events, truth: Option<Vec<f64>>) -> Self {
+        Self { patterns: Vec::new(), events: Some(events), truth, hard_core: 0.0 }
+    }
+
+    /// Patterns of one window that were read or given.
+    pub(in crate::model) fn of_patterns(
+        settings: &PatternSettings,
+        patterns: Vec<Pattern>,
+        truth: Option<Vec<f64>>,
+    ) -> Result<Self> {
         let count: usize = patterns.iter().map(|pattern| pattern.points().len()).sum();
         if count == 0 {
             return Err(Error::refused("the patterns hold no point").with_help("give others"));

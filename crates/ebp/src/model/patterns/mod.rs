@@ -132,6 +132,11 @@ impl PatternModel {
         &self.fitted
     }
 
+    /// What was fitted, one number for each of [`names`](Self::names); then, of networks, their weights.
+    pub fn coefficients(&self) -> &[f64] {
+        &self.fitted.coefficients
+    }
+
     /// Names of the coefficients.
     pub fn names(&self) -> Vec<String> {
         match &self.law {

@@ -277,7 +277,7 @@ impl Default for PatternSettings {
 
 impl PatternSettings {
     /// Refuses what would be read by nobody.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(in crate::model) fn check(&self) -> Result<()> {
         use PatternProcess as P;
         let name = self.process.name();
         let is_network = matches!(self.process, P::Pairwise | P::Deepsets);

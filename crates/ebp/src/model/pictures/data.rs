@@ -36,7 +36,21 @@ impl PictureData {
     /// [`Error::Refused`] if there are no such pictures or too few; otherwise what the file is wrong
     /// about.
     pub fn load(settings: &PictureDataSettings) -> Result<Self> {
-        let ((mut training, mut training_labels), (test, test_labels)) = Self::read(settings)?;
+        Self::of_parts(settings, Self::read(settings)?)
+    }
+
+    /// Pictures that were given, the last ones for the test.
+    pub(in crate::model) fn of_images(
+        settings: &PictureDataSettings,
+        images: Images,
+    ) -> Result<Self> {
+        Self::of_parts(settings, without_labels(settings, images))
+    }
+
+    fn of_parts(
+        settings: &PictureDataSettings,
+        ((mut training, mut training_labels), (test, test_labels)): (Labelled, Labelled),
+    ) -> Result<Self> {
         let count = training.len();
         let num_validation = NUM_VALIDATION.min(count / 10);
         if count < 10 || test.is_empty() {
@@ -86,11 +100,15 @@ impl PictureData {
             size: (settings.side > 0).then_some((settings.side, settings.side)),
             is_grey: settings.is_grey,
         };
-        let mut training = read_images(path, &options)?;
-        let num_test = settings.num_test.min(training.len() / 4);
-        let test = training.split_off(training.len() - num_test);
-        Ok(((training, None), (test, None)))
+        Ok(without_labels(settings, read_images(path, &options)?))
     }
+}
+
+/// Pictures to learn from and the last ones for the test, of which nothing else is known.
+fn without_labels(settings: &PictureDataSettings, mut images: Images) -> (Labelled, Labelled) {
+    let num_test = settings.num_test.min(images.len() / 4);
+    let test = images.split_off(images.len() - num_test);
+    ((images, None), (test, None))
 }
 
 /// Pictures for training and for the test, if the folder has MNIST's files.

@@ -88,6 +88,16 @@ impl SetEnergyData {
             }
             Err(_) => CloudSource::open(Path::new(&data.source))?,
         };
+        Self::of_clouds(settings, &clouds)
+    }
+
+    /// Clouds that were read or given, the first ones to learn from.
+    pub(in crate::model) fn of_clouds(
+        settings: &SetEnergySettings,
+        clouds: &CloudSource,
+    ) -> Result<Self> {
+        let data = &settings.data;
+        let size = data.set_size;
         let (count, num_training) = (clouds.num_sets(), data.num_training);
         if num_training == 0 || num_training >= count {
             return Err(Error::refused(format!(

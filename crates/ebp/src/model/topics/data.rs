@@ -36,10 +36,13 @@ pub struct TopicData {
 
 /// Documents before they are split.
 #[derive(Debug, Default)]
-struct Read {
-    documents: Vec<Vec<(u32, u32)>>,
-    labels: Vec<String>,
-    num_empty: usize,
+pub(in crate::model) struct Collected {
+    /// Words and counts of each.
+    pub(in crate::model) documents: Vec<Vec<(u32, u32)>>,
+    /// The class of each; empty where there are none.
+    pub(in crate::model) labels: Vec<String>,
+    /// Documents without words, which are not among them.
+    pub(in crate::model) num_empty: usize,
 }
 
 impl TopicData {
@@ -50,29 +53,31 @@ impl TopicData {
     /// [`Error::Refused`] if there are no such documents or too few; otherwise what a file is wrong about.
     pub fn load(settings: &TopicSettings) -> Result<Self> {
         let data = &settings.data;
-        if data.num_parts < 2 || data.held_out_part >= data.num_parts {
-            let found = format!("part {} of {}", data.held_out_part, data.num_parts);
-            return Err(Error::invalid("data.held_out_part", "one of at least 2 parts", found));
-        }
-        let is_other = |part: usize| part < data.num_parts && part != data.held_out_part;
-        if let Some(part) = data.left_out_part.filter(|&part| !is_other(part)) {
-            let expected = "one of the parts, and not the one that is held out";
-            return Err(Error::invalid("data.left_out_part", expected, part));
-        }
         if data.source == "bars" {
+            data.check_parts()?;
             let documents = bars::documents(data.num_documents, data.document_length)?;
-            let read = Read { documents, ..Read::default() };
+            let read = Collected { documents, ..Collected::default() };
             let mut found = Self::split(read, bars::vocabulary(), data)?;
             found.truth = Some(bars::truth()?);
             return Ok(found);
         }
         let (read, path) = read_documents(Path::new(&data.source))?;
-        let vocabulary = if let Some(words) = vocabulary_of(&path, &data.vocabulary)? {
-            words
-        } else {
+        let vocabulary = vocabulary_of(&path, &data.vocabulary)?;
+        Self::of_documents(settings, read, vocabulary)
+    }
+
+    /// Documents that were read or given; without a vocabulary words are numbers.
+    pub(in crate::model) fn of_documents(
+        settings: &TopicSettings,
+        read: Collected,
+        vocabulary: Option<Vec<String>>,
+    ) -> Result<Self> {
+        let data = &settings.data;
+        data.check_parts()?;
+        let vocabulary = vocabulary.unwrap_or_else(|| {
             let largest = read.documents.iter().flatten().map(|(word, _)| *word).max();
             (0..=largest.unwrap_or(0)).map(|word| format!("word {}", u64::from(word) + 1)).collect()
-        };
+        });
         Self::split(read, vocabulary, data)
     }
 
@@ -96,8 +101,8 @@ impl TopicData {
     }
 
     /// Leaves out what the vocabulary does not have, and holds some documents out.
-    fn split(read: Read, vocabulary: Vec<String>, data: &TopicDataSettings) -> Result<Self> {
-        let Read { documents, labels, mut num_empty } = read;
+    fn split(read: Collected, vocabulary: Vec<String>, data: &TopicDataSettings) -> Result<Self> {
+        let Collected { documents, labels, mut num_empty } = read;
         let mut num_unknown = 0;
         let mut classes: Vec<String> = labels.clone();
         // Numbers in their order, other labels by name.
@@ -156,7 +161,7 @@ impl TopicData {
 }
 
 /// The documents of a file, of the one such file of a folder, or of a cache; and where they were.
-fn read_documents(source: &Path) -> Result<(Read, PathBuf)> {
+fn read_documents(source: &Path) -> Result<(Collected, PathBuf)> {
     if !source.exists() {
         let message = format!("`data.source` must name documents, found `{}`", source.display());
         let help = "bars, a file of `label id:count` lines, UCI's docword, or a cache of either";
@@ -177,7 +182,7 @@ fn read_documents(source: &Path) -> Result<(Read, PathBuf)> {
     let documents: Vec<Vec<(u32, u32)>> = (0..offsets.num_sets()).map(document).collect();
     let num_empty = ids.last().map_or(0, |last| last + 1 - documents.len());
     let labels = labels.iter().map(ToString::to_string).collect();
-    Ok((Read { documents, labels, num_empty }, path))
+    Ok((Collected { documents, labels, num_empty }, path))
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
@@ -196,13 +201,13 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
-fn read_cache(path: &Path) -> Result<Read> {
+fn read_cache(path: &Path) -> Result<Collected> {
     let cache = Cache::open(path)?;
     if cache.meta().kind != Kind::Words {
         let message = format!("the cache `{}` holds no bags of words", path.display());
         return Err(Error::refused(message).with_help("make one by `ebp data import`"));
     }
-    let mut read = Read::default();
+    let mut read = Collected::default();
     for index in 0..cache.len() {
         let pair = |pair: &[f32]| {
             let is_whole = |x: f32| (0.0..16_777_216.0).contains(&x) && x.fract() == 0.0;

@@ -9,6 +9,7 @@ mod settings;
 
 use std::fmt::Debug;
 
+pub(super) use self::data::Collected;
 pub use self::data::TopicData;
 pub use self::settings::{TopicDataSettings, TopicEvaluation, TopicProcess, TopicSettings};
 use super::{Device, Lesson};

@@ -8,6 +8,7 @@ use crate::topic::lda::LdaConfig;
 use crate::topic::plsi::PlsiConfig;
 use crate::topic::rsm::RsmConfig;
 use crate::train::TrainerConfig;
+use crate::{Error, Result};
 
 /// Which law of documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,22 @@ pub struct TopicDataSettings {
     pub num_documents: usize,
     /// Words of each of them.
     pub document_length: usize,
+}
+
+impl TopicDataSettings {
+    /// That what is held out and what is left out are parts.
+    pub(super) fn check_parts(&self) -> Result<()> {
+        if self.num_parts < 2 || self.held_out_part >= self.num_parts {
+            let found = format!("part {} of {}", self.held_out_part, self.num_parts);
+            return Err(Error::invalid("data.held_out_part", "one of at least 2 parts", found));
+        }
+        let is_other = |part: usize| part < self.num_parts && part != self.held_out_part;
+        if let Some(part) = self.left_out_part.filter(|&part| !is_other(part)) {
+            let expected = "one of the parts, and not the one that is held out";
+            return Err(Error::invalid("data.left_out_part", expected, part));
+        }
+        Ok(())
+    }
 }
 
 impl Default for TopicDataSettings {

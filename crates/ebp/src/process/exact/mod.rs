@@ -233,12 +233,17 @@ impl<F: Family> EllipticalProcess<F> {
 
     /// Everything that a fit decides: means, standard deviations, then
     /// [`log_parameters`](Self::log_parameters).
-    pub(crate) fn fitted_numbers(&self) -> Vec<f64> {
+    pub fn fitted_numbers(&self) -> Vec<f64> {
         [self.means.clone(), self.std_devs.clone(), self.log_parameters()].concat()
     }
 
     /// The process with what [`fitted_numbers`](Self::fitted_numbers) gave.
-    pub(crate) fn with_fitted_numbers(&self, numbers: &[f64]) -> Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongLength`] if there are more or fewer numbers; [`Error::InvalidValue`] if one leaves the
+    /// range of f64.
+    pub fn with_fitted_numbers(&self, numbers: &[f64]) -> Result<Self> {
         let (dim, expected) = (self.value_dim(), self.fitted_numbers().len());
         check_length("fitted numbers", numbers.len(), expected, || {
             format!("2 x value_dim {dim} and the hyperparameters")

@@ -1,6 +1,7 @@
 //! Plain Rust on four lanes, which compilers turn into SSE2, NEON or scalar code.
 //!
-//! Products and sums are rounded separately: without a hardware instruction, a fused
+//! Where every processor of the target has a fused multiply-add, as on aarch64 (`fmla`), it is used.
+//! Elsewhere products and sums are rounded separately: without a hardware instruction, a fused
 //! multiply-add is a slow library call.
 
 use super::Simd;
@@ -45,6 +46,9 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn fma(a: [f32; 4], b: [f32; 4], c: [f32; 4]) -> [f32; 4] {
+        if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
+            return std::array::from_fn(|i| a[i].mul_add(b[i], c[i]));
+        }
         zip(zip(a, b, |x, y| x * y), c, |x, y| x + y)
     }
     #[inline(always)]

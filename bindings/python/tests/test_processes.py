@@ -1,0 +1,157 @@
+"""Threads, forks and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from small import SMALL_CLOUDS
+
+import ebp
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+def test_several_threads_ask_one_model(clouds):
+    expected = [clouds.sample(2, points=20, seed=seed).tobytes() for seed in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda seed: clouds.sample(2, points=20, seed=seed).tobytes(), range(6)))
+    assert found == expected
+
+
+def test_several_threads_train(sets, clouds):
+    with ThreadPoolExecutor(3) as pool:
+        fits = [pool.submit(ebp.Clouds("shapes", SMALL_CLOUDS, seed=1).fit, sets) for _ in range(3)]
+        found = [fit.result().transform(sets).tobytes() for fit in fits]
+    assert found == [clouds.transform(sets).tobytes()] * 3
+
+
+def test_other_threads_run_meanwhile():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3000, 3)), rng.normal(size=(3000, 3))
+    ticks, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.005)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    started = time.perf_counter()
+    ebp.metrics.emd(a, b, threads=1)
+    ended = time.perf_counter()
+    done.set()
+    counter.join()
+    during = [tick for tick in ticks if started < tick < ended]
+    # With the interpreter's lock held there would be none.
+    assert len(during) >= 3, (len(during), ended - started)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="SKIPPED: there is no fork here")
+def test_a_fork_has_pools_of_its_own(clouds):
+    expected = clouds.sample(2, points=20, seed=1).tobytes()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        same = clouds.sample(2, points=20, seed=1).tobytes() == expected
+        os.write(writer, b"same" if same else b"other")
+        os._exit(0)
+    os.close(writer)
+    # A pool without its threads would wait for ever.
+    signal.alarm(60)
+    try:
+        assert os.read(reader, 10) == b"same"
+    finally:
+        signal.alarm(0)
+        os.waitpid(child, 0)
+
+
+def test_processes_of_joblib_share_the_work(clouds, sets):
+    joblib = pytest.importorskip("joblib")
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(clouds.transform)(part) for part in (sets[:4], sets[4:]))
+    np.testing.assert_array_equal(np.concatenate(found), clouds.transform(sets))
+
+
+TRAIN = """
+import sys, ebp
+settings = {"train.num_steps": 1000000, "data.num_shapes": 60, "data.num_points": 128, "data.held_out": 5}
+def told(progress):
+    if progress.done >= 3:
+        print("ready", flush=True)
+try:
+    ebp.Clouds("shapes", settings, seed=1, directory=sys.argv[1], progress=told).fit()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def interrupt(code: str, *arguments: str) -> tuple[float, str]:
+    """Starts a program, sends Ctrl-C once it is ready, and says how long it took to end."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    line = program.stdout.readline()
+    assert line.strip() == "ready", program.communicate()[1]
+    program.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    rest = ""
+    while "interrupted" not in rest:
+        line = program.stdout.readline()
+        assert line, program.communicate()[1]
+        rest += line
+    seconds = time.perf_counter() - sent
+    program.communicate(timeout=60)
+    return seconds, rest
+
+
+def test_an_interrupted_training_keeps_its_checkpoint(tmp_path):
+    seconds, _ = interrupt(TRAIN, str(tmp_path / "run"))
+    assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
+    model = ebp.load(tmp_path / "run")
+    assert 3 <= model._ask.step < 1_000_000 and not model._ask.is_finished and model._ask.is_resumable
+
+
+def test_an_interrupted_distance_ends_at_once():
+    code = """
+import sys, threading, numpy as np, ebp
+rng = np.random.default_rng(0)
+a, b = rng.normal(size=(30000, 3)), rng.normal(size=(30000, 3))
+threading.Timer(0.3, lambda: print("ready", flush=True)).start()
+try:
+    ebp.metrics.emd(a, b)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    import os; os._exit(0)
+"""
+    seconds, _ = interrupt(code)
+    assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
+
+
+def test_interrupted_pairs_stop_working():
+    code = """
+import threading, time, numpy as np, ebp
+rng = np.random.default_rng(0)
+sets = rng.normal(size=(60, 400, 3))
+threading.Timer(0.5, lambda: print("ready", flush=True)).start()
+try:
+    ebp.metrics.pairwise(sets, sets, "exact")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+time.sleep(0.5)
+before = time.process_time()
+time.sleep(0.5)
+print("idle" if time.process_time() - before < 0.2 else "busy", flush=True)
+"""
+    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None and program.stdout.readline().strip() == "ready"
+    program.send_signal(signal.SIGINT)
+    assert program.communicate(timeout=60)[0].split() == ["interrupted", "idle"]
