@@ -196,7 +196,7 @@ fn any_picture_is_completed_or_refused_with_a_remedy() {
 
     // A photograph with colours, 21 x 17, and a hole in it that is larger than the model's 8 x 8.
     let photograph = image::RgbImage::from_fn(21, 17, |x, y| {
-        image::Rgb([x as u8 * 12, y as u8 * 15, 255 - x as u8 * 5])
+        image::Rgb([12 * x, 15 * y, 255 - 5 * x].map(|level| u8::try_from(level).expect("a level")))
     });
     photograph.save(folder.join("photograph.jpg")).expect("a picture");
     let is_hole = |x: u32, y: u32| (4..16).contains(&x) && (3..14).contains(&y);

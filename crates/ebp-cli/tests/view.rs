@@ -63,7 +63,9 @@ fn a_page_of_a_model_of_clouds_holds_everything_and_tells_nothing_of_this_machin
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
     let mut train = vec!["train", "shapes", "--out", "run", "--quiet"];
-    TINY.iter().for_each(|set| train.extend(["--set", *set]));
+    for set in TINY {
+        train.extend(["--set", set]);
+    }
     good(path, &train);
     let report = json(path, &["view", "run", "-n", "5", "--points", "50", "--json", "-q"]);
     let rooms: Vec<&str> =
@@ -88,7 +90,7 @@ fn a_page_of_a_model_of_clouds_holds_everything_and_tells_nothing_of_this_machin
     // Six bytes a place, and four letters for three bytes.
     assert_eq!(
         clouds["places"].as_str().map(str::len),
-        Some((6 * points as usize).div_ceil(3) * 4)
+        Some((6 * usize::try_from(points).expect("a count")).div_ceil(3) * 4)
     );
     assert!(clouds["has_values"].as_array().is_some_and(|all| all.iter().all(|has| has == true)));
     let (steps, losses) =

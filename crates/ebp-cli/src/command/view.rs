@@ -164,7 +164,7 @@ fn write(arguments: &ViewArguments) -> Result<(), Failure> {
     if arguments.common.json {
         return output::print_json(&report);
     }
-    let mut text = format!(
+    let text = format!(
         "{}: {} clouds of {} points together, {} pictures, {:.1} MB\n",
         report.rooms.join(", "),
         report.clouds,
@@ -172,10 +172,8 @@ fn write(arguments: &ViewArguments) -> Result<(), Failure> {
         report.pictures,
         report.bytes as f64 / 1e6
     );
-    for note in &report.notes {
-        text.push_str(&format!("note  {note}\n"));
-    }
-    output::print(&format!("{text}page  {}\n", report.page))
+    let notes: String = report.notes.iter().map(|note| ["note  ", note, "\n"].concat()).collect();
+    output::print(&format!("{text}{notes}page  {}\n", report.page))
 }
 
 /// What a model shows, and what its folder holds.

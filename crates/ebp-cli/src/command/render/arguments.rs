@@ -38,6 +38,7 @@ Examples:
 /// Arguments of `ebp render`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RenderArguments {
     /// Files and folders of clouds
     #[arg(value_name = "SRC", required = true)]

@@ -87,16 +87,13 @@ fn draw(arguments: &RenderArguments) -> Result<(), Failure> {
         Format::Animation => {
             make_folder(&arguments.out)?;
             let time = arguments.frame_time;
-            match arguments.turntable {
-                Some(count) => {
-                    let frames = turntable(first, &options, count, places_alike, &done);
-                    write_animation(&arguments.out, size, count, time, frames)?;
-                }
-                None => {
-                    let found = fit(&sheets);
-                    let frames = sheets.iter().map(|sheet| sheet.draw(&options, &found, &done));
-                    write_animation(&arguments.out, size, sheets.len(), time, frames)?;
-                }
+            if let Some(count) = arguments.turntable {
+                let frames = turntable(first, &options, count, places_alike, &done);
+                write_animation(&arguments.out, size, count, time, frames)?;
+            } else {
+                let found = fit(&sheets);
+                let frames = sheets.iter().map(|sheet| sheet.draw(&options, &found, &done));
+                write_animation(&arguments.out, size, sheets.len(), time, frames)?;
             }
         }
     }

@@ -173,10 +173,10 @@ fn paint_of(arguments: &RenderArguments, dim: usize) -> Result<Paint, Failure> {
         "place" => Paint::Place,
         "values" => Paint::Values,
         "label" => Paint::Label,
-        other => Paint::One(paint::colour_named(other).map_err(|_| {
+        other => Paint::One(paint::colour_named(other).map_err(|error| {
             Failure::Usage(miette!(
                 help = "`ebp render --help` lists what colours can mean",
-                "expected height, x, y, z, place, values, label, a colour or #rrggbb, found `{other}`"
+                "expected height, x, y, z, place, values, label or a colour: {error}"
             ))
         })?),
     })

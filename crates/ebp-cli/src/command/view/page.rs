@@ -113,24 +113,26 @@ impl Page {
         }
         let largest = sizes.iter().copied().fold(0.0, f32::max);
         let smallest = sizes.iter().copied().fold(f32::INFINITY, f32::min);
-        let mut note = String::new();
+        let mut notes = Vec::new();
         if largest > LARGEST_RATIO * smallest {
-            note.push_str("Sizes differ: each cloud is scaled to its cell. ");
+            notes.push("Sizes differ: each cloud is scaled to its cell.".to_owned());
             for ((_, points), size) in clouds.iter_mut().zip(&sizes) {
-                points.iter_mut().for_each(|x| *x /= size);
+                for x in points {
+                    *x /= size;
+                }
             }
         }
         if count < source.num_sets() {
-            note.push_str(&format!("The first {count} of {}. ", source.num_sets()));
+            notes.push(format!("The first {count} of {}.", source.num_sets()));
         }
         if is_thinned {
-            note.push_str(&format!("At most {most} points of each are shown. "));
+            notes.push(format!("At most {most} points of each are shown."));
         }
         if dim > 3 {
-            note.push_str(&format!("The first 3 of {dim} coordinates are shown. "));
+            notes.push(format!("The first 3 of {dim} coordinates are shown."));
         }
         let mut album = CloudAlbum { dim, ..CloudAlbum::default() };
-        album.add_group("Clouds", note.trim_end(), clouds);
+        album.add_group("Clouds", &notes.join(" "), clouds);
         self.clouds = Some(album);
     }
 

@@ -4,8 +4,6 @@
 //! points are log p(x | θ) = u(x; θ) − log Z(θ) at the θ that the points were drawn with, or at the code of
 //! the set, by importance sampling with few proposals: for colours.
 
-use std::borrow::Cow;
-
 use super::{AlbumOptions, CloudAlbum, CloudGroup, CloudPath, CloudRows};
 use crate::Result;
 use crate::model::{CloudData, CloudModel};
@@ -106,12 +104,14 @@ impl Maker<'_> {
         affine.apply(&mut standardised);
         let shift = log_z + self.model.dim() as f64 * f64::from(affine.scale).ln();
         let mut found = self.model.log_potentials(&standardised, theta)?;
-        found.iter_mut().for_each(|u| *u -= shift as f32);
+        for u in &mut found {
+            *u -= shift as f32;
+        }
         Ok(found)
     }
 
     /// As many points of a set as are shown, evenly from its order.
-    fn shown(&self, set: &Cow<'_, [f32]>) -> Vec<f32> {
+    fn shown(&self, set: &[f32]) -> Vec<f32> {
         let points = self.model.in_data_units(set);
         let dim = self.model.dim();
         let count = points.len() / dim;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::figure::density::points;
 use crate::model::{CurveData, CurveModel, CurveSource};
-use crate::process::PredictionRule;
+use crate::process::{PredictionRule, Task};
 use crate::rng::Stream;
 use crate::{IndexedSet, Result};
 
@@ -99,7 +99,7 @@ pub(super) fn make(
                 (low.min(t), high.max(t))
             });
             let tasks = table.held_out.iter().take(NUM_CURVES as usize);
-            let sets = tasks.map(|task| task.union()).collect::<Result<Vec<_>>>()?;
+            let sets = tasks.map(Task::union).collect::<Result<Vec<_>>>()?;
             (range, table.labels.clone(), sets)
         }
     };

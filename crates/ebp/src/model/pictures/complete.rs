@@ -194,7 +194,9 @@ impl PictureModel {
                     }
                 }
             }
-            kept.iter().for_each(|&(.., place)| state.mask[place] = true);
+            for &(.., place) in &kept {
+                state.mask[place] = true;
+            }
             number += 1;
             watch(all - state.missing().len(), all);
         }

@@ -50,7 +50,9 @@ impl EnergyBasedProcess {
         let half = self.space.high;
         let mut points = vec![0.0; num_sets * num_points * self.space.value_dim];
         stream.child(0).fill_uniform(0, 0, &mut points);
-        points.iter_mut().for_each(|x| *x = half * (2.0 * *x - 1.0));
+        for x in &mut points {
+            *x = half * (2.0 * *x - 1.0);
+        }
         let num_steps = (num_frames - 1) * STEPS_PER_FRAME;
         let share = |step: usize| step as f32 / num_steps as f32;
         let mut frames = vec![points.clone()];

@@ -309,9 +309,9 @@ mod tests {
         let gradients = |of_x: bool| {
             let mut tape = device.tape();
             if of_x {
-                tape.read(&set)
+                tape.read(&set);
             } else {
-                tape.train(&set)
+                tape.train(&set);
             }
             let x = tape.variable(numbers.clone().into(), (rows, width)).unwrap();
             let weights = tape.parameter(&windows).unwrap();
