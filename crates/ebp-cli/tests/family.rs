@@ -238,7 +238,7 @@ fn bad_input_is_refused_or_counted_and_what_was_trained_is_kept() {
         ("hardcore", "twice.dat", "1 duplicate points"),
         ("dpp", "nowhere.dat", "nowhere.dat"),
         ("hawkes", "times.txt", "later than the one before"),
-        ("lda", "empty.feat", "documents"),
+        ("lda", "empty.feat", "line 2: expected a document"),
         ("topics", "broken.feat", "line 1"),
         ("gplvm", "table.csv", "a finite number"),
         ("bruno", "table.csv", "table.csv"),

@@ -156,7 +156,7 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
         ("spirals.npy -o a.png --size 16385x9", "from 1 to 16384 pixels"),
         ("spirals.npy -o a.png --size 9000x9 --columns 3", "at most 16384 pixels"),
         ("spirals.npy -o a.png --size big", "WIDTHxHEIGHT"),
-        ("spirals.npy -o a.png --radius -1", "a positive number"),
+        ("spirals.npy -o a.png --radius=-1", "a positive number"),
         ("spirals.npy -o a.png --elevation 100", "from -90 to 90"),
         ("spirals.npy -o a.png --first 3", "the number of clouds, 3, found 3"),
         ("spirals.npy -o a.png --colour values", "needs values, found none"),

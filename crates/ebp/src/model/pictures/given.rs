@@ -134,7 +134,7 @@ impl GivenPicture {
     }
 
     /// The same picture with so many columns and rows: means of what is known, where at least half of
-    /// what falls into a pixel is.
+    /// what falls into a pixel is. Levels are taken as 0 to 1: filters of pictures cut off what is beyond.
     fn resized(&self, width: usize, height: usize) -> Self {
         let (from, to) =
             (self.size(), [width, height].map(|side| u32::try_from(side).unwrap_or(1)));
@@ -150,8 +150,9 @@ impl GivenPicture {
         let channels = self.channels;
         let mut levels = vec![0; width * height * channels];
         for channel in 0..channels {
-            let level =
-                |place: usize| known(place) * f32::from(self.levels[place * channels + channel]);
+            let level = |place: usize| {
+                known(place) * f32::from(self.levels[place * channels + channel]) / 255.0
+            };
             let places =
                 levels.chunks_exact_mut(channels).zip(plane(&level).into_iter().zip(&shares));
             for (pixel, (sum, share)) in places {
@@ -161,7 +162,7 @@ impl GivenPicture {
                     reason = "clamped"
                 )]
                 if *share > 0.0 {
-                    pixel[channel] = (sum / share).round().clamp(0.0, 255.0) as u8;
+                    pixel[channel] = (255.0 * sum / share).round().clamp(0.0, 255.0) as u8;
                 }
             }
         }

@@ -277,10 +277,27 @@ fn outer(out: &mut [f32], (left, n): (&[f32], usize), (right, k): (&[f32], usize
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::nn::{Dense, DenseConfig, Initialiser};
+    use crate::point::{ContextAt, MlpConfig};
     use crate::rng::Stream;
-    use crate::tape::{AdamConfig, ParameterBuilder, ParameterSet};
+    use crate::tape::{AdamConfig, Initialiser, ParameterBuilder, ParameterSet};
+
+    /// W₁, b₁, W₂ and b₂.
+    fn layers(width: usize) -> MlpShape {
+        MlpShape::new(MlpConfig {
+            value_dim: width,
+            location_dim: 0,
+            context_dim: 0,
+            hidden_widths: vec![width],
+            output_dim: width,
+            activation: Activation::Silu,
+            context_at: ContextAt::FirstLayer,
+            activate_output: false,
+        })
+        .unwrap()
+    }
 
     /// y, ∂L/∂x and the gradients of both parameters, by one operation or by several.
     fn run(
@@ -293,14 +310,13 @@ mod tests {
         let mut group = builder.group("block");
         let law = Initialiser::Normal { mean: 0.0, std_dev: 0.3 };
         let windows = group.trained("windows", &[side * side, width], law).unwrap();
-        let config =
-            DenseConfig { hidden: &[width], ..DenseConfig::linear(width, width, Initialiser::He) };
-        let dense = Dense::new(&mut group, "layers", &config).unwrap();
-        let biases = dense.shape().layers().iter().map(|l| l.bias.clone());
-        for bias in biases {
-            let mut numbers = vec![0.0; bias.len()];
-            Stream::new(4, "bias").fill_normal(0, 0, &mut numbers);
-            group.values_mut(dense.parameters())[bias].copy_from_slice(&numbers);
+        let shape = Arc::new(layers(width));
+        let dense = group.point_mlp("layers", &shape).unwrap();
+        let scale = (1.0 / width as f32).sqrt();
+        let numbers = group.values_mut(&dense);
+        Stream::new(4, "layers").fill_normal(0, 0, numbers);
+        for weight in shape.layers().iter().flat_map(|layer| layer.weight.clone()) {
+            numbers[weight] *= scale;
         }
         let set = ParameterSet::new(builder, &device, AdamConfig::default(), None).unwrap();
         let rows = sets * size.0 * size.1;
@@ -316,11 +332,12 @@ mod tests {
             let x = tape.variable(numbers.clone().into(), (rows, width)).unwrap();
             let weights = tape.parameter(&windows).unwrap();
             let y = if is_one {
-                let layers = tape.parameter(dense.parameters()).unwrap();
-                tape.residual_block(x, (weights, window), (layers, dense.shape())).unwrap()
+                let layers = tape.parameter(&dense).unwrap();
+                tape.residual_block(x, (weights, window), (layers, &shape)).unwrap()
             } else {
                 let near = tape.convolve(x, weights, window).unwrap();
-                let change = dense.forward(&mut tape, near).unwrap();
+                let layers = tape.parameter(&dense).unwrap();
+                let change = tape.dense(&shape, layers, near).unwrap();
                 tape.add(x, change).unwrap()
             };
             let value = tape.download(y).unwrap();
@@ -332,7 +349,7 @@ mod tests {
             }
             let found = tape.backward(loss).unwrap();
             let of = |p| found.of(p, &device).unwrap().unwrap();
-            vec![of(&windows), of(dense.parameters())]
+            vec![of(&windows), of(&dense)]
         };
         [gradients(true), gradients(false)].concat()
     }
