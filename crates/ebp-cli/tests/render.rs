@@ -169,7 +169,7 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
         ("spirals.npy -o a.png --label a --label b --label c --label d", "at most 3 labels"),
         ("hole.npy -o a.png", "point 1 of cloud 0 is [NaN, 1.0, 2.0]"),
         ("wide.npy -o a.png", "2 or 3 coordinates, found 5"),
-        ("empty.xyz -o a.png", "expected at least one point"),
+        ("empty.xyz -o a.png", "expected a point such as `0.5 1 -0.5`, found the end of the file"),
         ("missing.npy -o a.png", "missing.npy"),
     ] {
         let text = refused(at, arguments);
