@@ -1,6 +1,6 @@
 //! A contact sheet: many clouds or pictures side by side, to look at data before using it.
 //!
-//! Clouds are drawn by [`render`](super::render) with few samples, each scaled to its cell; the colour
+//! Clouds are drawn by [`render`](mod@super::render) with few samples, each scaled to its cell; the colour
 //! tells the height. Points that are not finite are left out.
 #![allow(
     clippy::cast_possible_truncation,

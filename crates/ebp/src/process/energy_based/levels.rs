@@ -112,7 +112,7 @@ impl<'a> LevelsPredictive<'a> {
     }
 
     /// log p of all targets together, by draws of the latents given everything: see
-    /// [`LatentProcess::log_joint_mass`].
+    /// [`LatentProcess::log_joint_mass`](crate::process::LatentProcess::log_joint_mass).
     pub(crate) fn log_joint_mass(
         &self,
         targets: &IndexedSet,

@@ -89,7 +89,7 @@ impl SetEnergyProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming the field that is outside its range.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming the field that is outside its range.
     pub fn new(config: SetEnergyConfig, seed: u64, device: &Device) -> Result<Self> {
         config.check()?;
         let mut builder = ParameterBuilder::new(seed);
@@ -159,7 +159,7 @@ impl SetEnergyProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] unless `elements` `[total, d]` fits the offsets.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) unless `elements` `[total, d]` fits the offsets.
     pub fn log_potentials(&self, elements: &[f32], offsets: &SetOffsets) -> Result<Vec<f32>> {
         let elements = self.upload(elements, offsets)?;
         let mut tape = self.reader();
@@ -211,7 +211,7 @@ impl SetEnergyProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the device fails.
+    /// [`Error::Device`](crate::Error::Device) if the device fails.
     pub fn state(&self) -> Result<Tensors> {
         let mut state = self.parameters.export()?;
         state.extend(self.sampler_parameters.export()?);
@@ -222,7 +222,8 @@ impl SetEnergyProcess {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidValue`] naming an entry that is missing, does not fit or is not known.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) naming an entry that is missing, does not fit or is not
+    /// known.
     pub fn restore(&mut self, state: &Tensors) -> Result<()> {
         let mut state = state.clone();
         self.parameters.import(&mut state)?;
