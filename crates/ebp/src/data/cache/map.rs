@@ -12,8 +12,9 @@ use crate::{Error, Result};
 /// What is read of a map before its pages are given back, in bytes. Pages that were read stay in the
 /// system's cache of files, but count as memory of this process as long as they are mapped.
 const READ_AT_ONCE: usize = 1 << 26;
-/// What the system maps around a place that is read, on both sides of it.
-const READ_AROUND: usize = 1 << 17;
+/// What the system may map around a place that is read: some pages, or the whole large page of 2 MiB that its cache of
+/// files keeps the place in.
+const READ_AROUND: usize = 1 << 21;
 
 /// A file mapped read-only.
 #[derive(Debug)]
