@@ -15,11 +15,11 @@ render() { "$ebp" render "$@" --threads "$threads" -q; }
 
 # Twelve chairs of models/chairs, in the colours of PointFlow's figures.
 sample -n 12 --seed 1 -o "$work/chairs.npy"
-render "$work/chairs.npy" --colour place --columns 6 --size 300x300 -o "$out/chairs.png"
+render "$work/chairs.npy" --colour place --columns 6 --size 240x240 -o "$out/chairs.png"
 
 # A built-in chair of 20,000 points.
 "$ebp" data shapes --class chair -n 6 --points 20000 "$work/dense" > "$work/said"
-render "$work/dense/chair.npy" --first 5 --count 1 --size 900x900 --quality high -o "$out/dense.png"
+render "$work/dense/chair.npy" --first 5 --count 1 --size 720x720 --quality high -o "$out/dense.png"
 
 # How likely the points of generated chairs are.
 "$ebp" score models/chairs "$work/chairs.npy" --points "$work/density.npy" --threads "$threads" -q > "$work/said"
@@ -43,5 +43,5 @@ for shape in airplane car lamp table; do
 done
 render "$work/four" --background dark --size 340x340 --names -o "$out/dark.png"
 render "$work/chairs.npy" --first 4 --count 3 --size 300x300 --radius 0.03 --colour sand -o "$out/row.svg"
-render "$work/chairs.npy" --first 1 --count 1 --turntable 36 --size 260x260 --quality draft -o "$out/turn.apng"
+render "$work/chairs.npy" --first 1 --count 1 --turntable 24 --size 220x220 --quality draft -o "$out/turn.apng"
 ls -l "$out"
