@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,21 @@ import ebp
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "python.md"
 MARKS = ("<!-- figures of bench/python.py begin -->\n", "<!-- figures of bench/python.py end -->\n")
-CALLS = 20
-"""Calls of a distance in one round."""
+
+
+class Sizes(NamedTuple):
+    """How much is measured."""
+
+    points: int = 2048
+    calls: int = 20
+    """Of a distance in one round."""
+    sets: int = 100
+    matched: int = 256
+    """Points of sets between which all exact distances are measured."""
+    steps: int = 1200
+
+
+QUICK = Sizes(points=64, calls=2, sets=4, matched=16, steps=5)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -64,9 +78,9 @@ def in_words(spent: float) -> str:
     return f"{spent:.2f} s" if spent >= 1 else f"{1e3 * spent:.3g} ms"
 
 
-def distances(table: Table, example: Path, folder: Path, rounds: int, rng: np.random.Generator) -> None:
-    """Chamfer and exact earth mover's distance of two clouds of 2,048 points."""
-    pair = rng.normal(size=(2, 2048, 3)).astype(np.float32)
+def distances(table: Table, example: Path, folder: Path, rounds: int, sizes: Sizes) -> None:
+    """Chamfer and exact earth mover's distance of two clouds."""
+    pair = np.random.default_rng(0).normal(size=(2, sizes.points, 3)).astype(np.float32)
     files = [folder / "a.npy", folder / "b.npy"]
     for file, cloud in zip(files, pair):
         np.save(file, cloud)
@@ -74,28 +88,30 @@ def distances(table: Table, example: Path, folder: Path, rounds: int, rng: np.ra
     theirs: dict[str, list[float]] = {"chamfer": [], "exact": []}
     calls = {"chamfer": lambda: ebp.metrics.chamfer(*pair), "exact": lambda: ebp.metrics.emd(*pair)}
     for _ in range(rounds):
-        printed = json.loads(output([example, *files, str(CALLS)]))
+        printed = json.loads(output([example, *files, str(sizes.calls)]))
         for name, call in calls.items():
             assert float(call()) == printed[name], (name, float(call()), printed[name])
-            ours[name].append(min(seconds(call) for _ in range(CALLS)))
+            ours[name].append(min(seconds(call) for _ in range(sizes.calls)))
             theirs[name].append(printed[f"{name}_seconds"])
-    table.add("`chamfer`, 2,048 points", ours["chamfer"], theirs["chamfer"])
-    table.add("`emd`, 2,048 points, exact", ours["exact"], theirs["exact"])
+    table.add(f"`chamfer`, {sizes.points:,} points", ours["chamfer"], theirs["chamfer"])
+    table.add(f"`emd`, {sizes.points:,} points, exact", ours["exact"], theirs["exact"])
 
 
-def pairs(table: Table, rounds: int, rng: np.random.Generator) -> None:
+def pairs(table: Table, rounds: int, sizes: Sizes) -> None:
     """All pairs of two collections in one call."""
-    sets = rng.normal(size=(2, 100, 2048, 3)).astype(np.float32)
+    sets = np.random.default_rng(1).normal(size=(2, sizes.sets, sizes.points, 3)).astype(np.float32)
+    all_pairs = f"{sizes.sets} × {sizes.sets} pairs"
     found = [seconds(lambda: ebp.metrics.pairwise(sets[0], sets[1])) for _ in range(rounds)]
-    table.alone("`pairwise`, chamfer of 100 × 100 pairs of 2,048 points", found)
-    small = sets[:, :, :256]
+    table.alone(f"`pairwise`, chamfer of {all_pairs} of {sizes.points:,} points", found)
+    small = sets[:, :, : sizes.matched]
     found = [seconds(lambda: ebp.metrics.pairwise(small[0], small[1], "exact")) for _ in range(rounds)]
-    table.alone("`pairwise`, exact emd of 100 × 100 pairs of 256 points", found)
+    table.alone(f"`pairwise`, exact emd of {all_pairs} of {sizes.matched} points", found)
 
 
-def collections(table: Table, program: Path, folder: Path, rounds: int, rng: np.random.Generator) -> None:
+def collections(table: Table, program: Path, folder: Path, rounds: int, sizes: Sizes) -> None:
     """What `ebp metrics` says of two collections."""
-    sets = rng.normal(size=(2, 60, 2048, 3)).astype(np.float32)
+    shape = (2, sizes.sets // 2, sizes.points, 3)
+    sets = np.random.default_rng(2).normal(size=shape).astype(np.float32)
     files = [folder / "samples.npy", folder / "references.npy"]
     for file, clouds in zip(files, sets):
         np.save(file, clouds)
@@ -104,20 +120,23 @@ def collections(table: Table, program: Path, folder: Path, rounds: int, rng: np.
     for _ in range(rounds):
         theirs.append(seconds(lambda: output(command)))
         ours.append(seconds(lambda: ebp.metrics.compare(sets[0], sets[1], emd=None)))
-    table.add("`compare`, 60 and 60 clouds of 2,048 points, against `ebp metrics`", ours, theirs)
+    work = f"`compare`, twice {shape[1]} clouds of {sizes.points:,} points, against `ebp metrics`"
+    table.add(work, ours, theirs)
 
 
-def trainings(table: Table, program: Path, folder: Path, rounds: int) -> None:
+def trainings(table: Table, program: Path, folder: Path, rounds: int, sizes: Sizes) -> None:
     """The steps of `ebp train sines`."""
     ours, theirs = [], []
     for number in range(rounds):
         run = folder / f"program-{number}"
-        output([program, "train", "sines", "--out", run, "--quiet", "--device", "cpu"])
+        steps = f"train.num_steps={sizes.steps}"
+        output([program, "train", "sines", "--set", steps, "--out", run, "--quiet", "--device", "cpu"])
         theirs.append(float(ebp.load(run, device="cpu")._ask.seconds or 0))
-        model = ebp.Curves("sines", directory=folder / f"package-{number}", device="cpu").fit()
+        mine = folder / f"package-{number}"
+        model = ebp.Curves("sines", [steps], directory=mine, device="cpu").fit()
         ours.append(float(model._ask.seconds or 0))
-        assert states(run) == states(folder / f"package-{number}"), "both must end with the same bytes"
-    table.add("`fit` of `sines`, 1,200 steps, against `ebp train`", ours, theirs)
+        assert states(run) == states(mine), "both must end with the same bytes"
+    table.add(f"`fit` of `sines`, {sizes.steps:,} steps, against `ebp train`", ours, theirs)
 
 
 def states(run: Path) -> bytes:
@@ -161,20 +180,23 @@ def main() -> None:
     parser.add_argument("--program", type=Path, help="the built ebp; built if left out")
     parser.add_argument("--example", type=Path, help="the built example; built if left out")
     parser.add_argument("--skip-fit", action="store_true", help="leave the trainings out")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, only to see that it works")
     parser.add_argument("--write", action="store_true", help="put the table into docs/python.md")
     options = parser.parse_args()
+    if options.write and (options.quick or options.skip_fit):
+        parser.error("--write takes the whole table: leave --quick and --skip-fit out")
     program, example = built(options)
     load = os.getloadavg()[0]
     print(f"load {load:.1f} at the start: the table is worth something on an idle machine only\n")
-    table, rng = Table(), np.random.default_rng(0)
+    table, sizes = Table(), QUICK if options.quick else Sizes()
     print("\n".join(table.lines))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        distances(table, example, folder, options.rounds, rng)
-        pairs(table, min(options.rounds, 3), rng)
-        collections(table, program, folder, options.rounds, rng)
+        distances(table, example, folder, options.rounds, sizes)
+        pairs(table, min(options.rounds, 3), sizes)
+        collections(table, program, folder, options.rounds, sizes)
         if not options.skip_fit:
-            trainings(table, program, folder, options.rounds)
+            trainings(table, program, folder, options.rounds, sizes)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     note = f"Medians of {options.rounds} rounds in which both sides took turns; {cores} cores of {processor()}."
     print(f"\n{note} Load {os.getloadavg()[0]:.1f} at the end.")

@@ -130,7 +130,7 @@ class Topics(Estimator):
 
     @property
     def topics_(self) -> npt.NDArray[np.float64]:
-        """How typical each word is of each topic, ``[K, V]``."""
+        """How typical each word is of each topic, ``[K, V]``: probabilities, or weights of a network."""
         return self._ask.topics()
 
     def top_words(self, count: int = 10) -> list[list[str]]:
@@ -142,7 +142,8 @@ class Topics(Estimator):
         return [[f"word {w + 1}" if names is None else names[w] for w in row] for row in order]
 
     def transform(self, X: Any, *, seed: int = 0) -> npt.NDArray[np.float64]:
-        """How much of each topic is in each document, ``[documents, K]``."""
+        """How much of each topic is in each document, ``[documents, K]``: shares that sum to one, or the code that
+        stands in their place (``topics``)."""
         return self._ask.shares(self._counts(X), seed, self.threads)
 
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.float64]:
