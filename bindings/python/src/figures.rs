@@ -1,4 +1,5 @@
-//! Figures as the bytes of PNG files.
+//! Figures as the bytes of PNG files. Drawn by the pools of [`work`](crate::work), as a child of a fork has no
+//! other threads.
 
 use ebp::figure::contact_sheet::{Tile, draw};
 use ebp::figure::png;
@@ -7,12 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::numbers;
-use crate::errors::OrRaise;
-
-fn sheet<'py>(py: Python<'py>, tiles: &[Tile<'_>], columns: u32) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = py.detach(|| png(&draw(tiles, columns))).or_raise(py)?;
-    Ok(PyBytes::new(py, &bytes))
-}
+use crate::work::{AtStop, run};
 
 /// Clouds side by side.
 #[pyfunction]
@@ -21,8 +17,14 @@ pub(crate) fn contact_sheet<'py>(
     clouds: Vec<PyReadonlyArray2<'py, f32>>,
     columns: u32,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let tile = |cloud| Ok(Tile::Cloud { points: numbers(py, cloud)?, dim: cloud.shape()[1] });
-    sheet(py, &clouds.iter().map(tile).collect::<PyResult<Vec<_>>>()?, columns)
+    let copy =
+        |cloud: &PyReadonlyArray2<'py, f32>| Ok((numbers(py, cloud)?.to_vec(), cloud.shape()[1]));
+    let clouds = clouds.iter().map(copy).collect::<PyResult<Vec<_>>>()?;
+    let bytes = run(py, None, None, AtStop::Leave, move |_| {
+        let tiles = clouds.iter().map(|(points, dim)| Tile::Cloud { points, dim: *dim });
+        png(&draw(&tiles.collect::<Vec<_>>(), columns))
+    })?;
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// Pictures side by side.
@@ -34,7 +36,11 @@ pub(crate) fn picture_sheet<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (width, channels) = (pictures.shape()[2], pictures.shape()[3]);
     let size = (pictures.shape()[1] * width * channels).max(1);
-    let pixels = numbers(py, &pictures)?.chunks_exact(size);
-    let tiles: Vec<_> = pixels.map(|pixels| Tile::Picture { pixels, width, channels }).collect();
-    sheet(py, &tiles, columns)
+    let pixels = numbers(py, &pictures)?.to_vec();
+    let bytes = run(py, None, None, AtStop::Leave, move |_| {
+        let pictures = pixels.chunks_exact(size);
+        let tiles = pictures.map(|pixels| Tile::Picture { pixels, width, channels });
+        png(&draw(&tiles.collect::<Vec<_>>(), columns))
+    })?;
+    Ok(PyBytes::new(py, &bytes))
 }

@@ -23,15 +23,17 @@ fn convention(py: Python<'_>, name: &str) -> PyResult<ChamferConvention> {
     })
 }
 
-fn method(py: Python<'_>, name: &str, regularisation: f64) -> PyResult<EmdMethod> {
+/// A method of the earth mover's distance; `field` is how the caller calls it.
+fn method(py: Python<'_>, field: &str, name: &str, regularisation: f64) -> PyResult<EmdMethod> {
     Ok(match name {
         "exact" => EmdMethod::Exact,
         "approxmatch" => EmdMethod::Approxmatch,
         "squared" => EmdMethod::Squared,
         "sinkhorn" => EmdMethod::Sinkhorn { regularisation },
         other => {
+            let chamfer = if field == "distance" { "chamfer, " } else { "" };
             let message = format!(
-                "`method` must be exact, approxmatch, squared or sinkhorn, found `{other}`"
+                "`{field}` must be {chamfer}exact, approxmatch, squared or sinkhorn, found `{other}`"
             );
             return Err(raise(py, "InvalidInputError", &message, None));
         }
@@ -75,7 +77,7 @@ pub(crate) fn emd(
     regularisation: f64,
     threads: Option<usize>,
 ) -> PyResult<(f64, Option<f64>)> {
-    let method = self::method(py, method, regularisation)?;
+    let method = self::method(py, "method", method, regularisation)?;
     let [a, b] = pair(py, a, b)?;
     let found = run(py, threads, None, AtStop::Leave, move |_| earth_mover(&a, &b, method))?;
     Ok((found.value, found.gap))
@@ -97,7 +99,7 @@ pub(crate) fn pairs<'py>(
     let convention = self::convention(py, convention)?;
     let method = match distance {
         "chamfer" => None,
-        other => Some(self::method(py, other, regularisation)?),
+        other => Some(self::method(py, "distance", other, regularisation)?),
     };
     let (a, b) = (arranged(py, &a)?, arranged(py, &b)?);
     let columns = b.len();
@@ -153,7 +155,7 @@ pub(crate) fn compare<'py>(
     threads: Option<usize>,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let emd = emd.map(|name| method(py, name, regularisation)).transpose()?;
+    let emd = emd.map(|name| method(py, "emd", name, regularisation)).transpose()?;
     let (samples, references) = (arranged(py, &samples)?, arranged(py, &references)?);
     let found = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
         let options = CollectionOptions { emd, cache: None, seed };

@@ -282,6 +282,24 @@ impl Model {
         scores.into_iter().map(|score| score_record(py, score)).collect()
     }
 
+    /// What the encoder alone says of clouds: log p(μ) under the law of θ, the share of training sets
+    /// for which it is as small, if known, and the KL from N(0, I).
+    #[pyo3(signature = (sets, *, prior, threads))]
+    fn score_codes<'py>(
+        &self,
+        py: Python<'py>,
+        sets: Vec<PyReadonlyArray2<'py, f32>>,
+        prior: &str,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<(f64, Option<f64>, f64)>> {
+        let (prior, model) = (self::prior(py, prior)?, self.ask(py)?);
+        let source = clouds(py, &sets, None)?.into();
+        let scores = run(py, threads, None, AtStop::Leave, move |_| {
+            model.clouds()?.score_codes(&source, prior)
+        })?;
+        Ok(scores.into_iter().map(|score| (score.log_law, score.rank, score.kl)).collect())
+    }
+
     /// μ, log σ and the pooled features of clouds, `[sets, …]`.
     #[pyo3(signature = (sets, *, threads, callback))]
     #[allow(clippy::type_complexity, reason = "three arrays")]
@@ -402,7 +420,7 @@ impl Model {
     }
 
     /// Pictures that `picture` `[height, width, channels]` could be where `known` says no.
-    #[pyo3(signature = (picture, known, *, count, grain, rounds, langevin, seed, threads))]
+    #[pyo3(signature = (picture, known, *, count, grain, rounds, langevin, tile, seed, threads, callback))]
     #[allow(clippy::too_many_arguments, reason = "a private function that the front calls by name")]
     fn complete<'py>(
         &self,
@@ -413,27 +431,26 @@ impl Model {
         grain: bool,
         rounds: usize,
         langevin: Option<usize>,
+        tile: Option<usize>,
         seed: u64,
         threads: Option<usize>,
+        callback: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let &[height, width, channels] = picture.shape() else { unreachable!() };
         let (levels, mask) = (numbers(py, &picture)?.to_vec(), numbers(py, &known)?.to_vec());
-        let given = GivenPicture { width, channels, levels, mask };
+        let given = GivenPicture { width, channels, levels, mask, notes: Vec::new() };
         let draw = match (langevin, grain, rounds) {
             (Some(steps), ..) => PixelDraw::Langevin(steps),
             (None, _, rounds) if rounds > 1 => PixelDraw::Rounds(rounds),
             (None, true, _) => PixelDraw::Grain,
             (None, false, _) => PixelDraw::Mean,
         };
-        let options = CompleteOptions { count, draw, stream: Stream::new(seed, "complete") };
+        let stream = Stream::new(seed, "complete");
+        let options = CompleteOptions { count, draw, stream, tile };
         let model = self.ask(py)?;
-        let found = run(py, threads, None, AtStop::Leave, move |_| {
-            let pictures = model.pictures()?;
-            let size = PictureSize { width, height, channels };
-            if pictures.size() == size {
-                return pictures.complete(&given, &options);
-            }
-            pictures.resized(size)?.complete(&given, &options)
+        let found = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+            let watch = &mut |done, total| link.report("pixels", done, total);
+            model.pictures()?.complete_watched(&given, &options, watch)
         })?;
         let answer = PyDict::new(py);
         answer
@@ -537,10 +554,20 @@ fn score_record<'py>(py: Python<'py>, score: SetScore) -> PyResult<Bound<'py, Py
     record.set_item("log_likelihood_inside", score.inside.value)?;
     record.set_item("outside", score.outside)?;
     record.set_item("holds", score.holds)?;
+    record.set_item("is_possible", score.is_possible)?;
+    record.set_item("neighbours", score.neighbours.map(|allowed| allowed.value))?;
     record.set_item("pareto_k", score.pareto_k)?;
+    record.set_item("draws", score.num_draws)?;
     record.set_item("effective_draws", score.effective_draws)?;
+    record.set_item("evaluations", score.num_evaluations)?;
+    record.set_item("log_law", score.log_law)?;
+    record.set_item("rank", score.rank)?;
     record.set_item("kl", score.kl)?;
     record.set_item("log_partition", score.log_partition.value)?;
+    record.set_item("log_partition_error", score.log_partition.std_error)?;
+    let sides = score.partition_bounds.map(|bounds| [bounds.lower, bounds.upper]);
+    let sides = sides.map(|sides| sides.map(|side| (side.value, side.std_error)));
+    record.set_item("log_partition_bounds", sides)?;
     record.set_item("energies", PyArray1::from_vec(py, score.energies))?;
     record.set_item("log_densities", PyArray1::from_vec(py, score.log_densities))?;
     Ok(record)

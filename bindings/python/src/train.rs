@@ -101,7 +101,9 @@ pub(crate) fn train(
     let device = device::open(py, device, precision)?;
     let (settings, opened) = (settings.0.clone(), device.clone());
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
-    let trained = run(py, threads, callback.as_ref(), AtStop::Wait, move |link| {
+    // Without a folder there is nothing to save, and nothing to wait for.
+    let at_stop = if directory.is_some() { AtStop::Wait } else { AtStop::Leave };
+    let trained = run(py, threads, callback.as_ref(), at_stop, move |link| {
         if existing == Existing::Resume
             && let Some(directory) = &directory
         {

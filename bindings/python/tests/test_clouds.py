@@ -52,6 +52,25 @@ def test_ragged_sets_are_scored(clouds, rng):
     assert np.isfinite(clouds.score(ragged, **FEW)) or np.isneginf(clouds.score(ragged, **FEW))
 
 
+def test_strange_sets_have_a_low_rank(clouds, sets):
+    found = clouds.code_scores(np.concatenate([sets, 40 * sets[:1]]))
+    assert all(found[name].shape == (10,) for name in ("log_law", "rank", "kl"))
+    assert ((found["rank"] >= 0) & (found["rank"] <= 1)).all() and (found["kl"] >= 0).all()
+    # No training set is as far out as one that is forty times as large.
+    assert found["log_law"][-1] < found["log_law"][:-1].min()
+    details = clouds.score_details(sets[:2], **FEW)
+    # Codes are of single precision, and sums over a batch of another size are rounded otherwise.
+    assert [one["log_law"] for one in details] == pytest.approx(found["log_law"][:2], rel=1e-5)
+    assert [one["rank"] for one in details] == found["rank"][:2].tolist()
+
+
+def test_scores_say_how_they_were_found(clouds, sets):
+    (one,) = clouds.score_details(sets[:1], **FEW)
+    assert one["draws"] == 4 and 1 <= one["effective_draws"] <= 4 and isinstance(one["holds"], bool)
+    assert one["evaluations"] > 0 and one["log_partition_error"] >= 0
+    assert len(one["log_densities"]) == 20 and one["outside"] == 0
+
+
 def test_features_by_name(clouds, sets):
     assert clouds.transform(sets).shape == (9, 12)
     assert clouds.transform(sets, features="mean").shape == (9, 3)
@@ -127,8 +146,10 @@ def test_history_and_progress_are_told(sets):
 
 
 def test_a_bar_of_tqdm_is_drawn(sets, capfd):
-    ebp.Clouds("shapes", SMALL_CLOUDS, progress=True).fit(sets)
-    assert "4/4" in capfd.readouterr().err
+    ebp.Clouds("shapes", SMALL_CLOUDS | {"train.num_steps": 400}, progress=True).fit(sets)
+    drawn = capfd.readouterr().err
+    # One bar is one line, drawn again and again.
+    assert "400/400" in drawn and drawn.count("\n") == 1 and drawn.count("\r") > 2
 
 
 def test_an_error_of_the_callback_ends_the_work(sets):
@@ -173,3 +194,14 @@ def test_nothing_warns_where_nothing_is_wrong(sets):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ebp.Clouds("shapes", SMALL_CLOUDS).fit(sets)
+
+
+def test_a_damaged_checkpoint_is_a_warning(sets, tmp_path):
+    often = SMALL_CLOUDS | {"train.num_steps": 6, "train.checkpoint_every": 2, "train.num_kept": 3}
+    run = ebp.Clouds("shapes", often, seed=1, directory=tmp_path / "run").fit(sets)
+    newest = sorted((tmp_path / "run" / "checkpoints").glob("step-*"))[-1] / "state.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-7])
+    with pytest.warns(ebp.EbpWarning, match="set aside"):
+        again = run.fit(sets, resume=True)
+    whole = ebp.Clouds("shapes", often, seed=1).fit(sets)
+    assert again.transform(sets).tobytes() == whole.transform(sets).tobytes()

@@ -98,6 +98,36 @@ def test_arrays_are_read_where_they_lie(pair):
     assert not np.shares_memory(single(pair[0], "a"), pair[0])
 
 
+class Foreign:
+    """An array of a library that has DLPack alone."""
+
+    def __init__(self, array, device=1):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+
+def test_arrays_of_other_libraries_are_read_where_they_lie(pair):
+    from ebp._inputs import points
+
+    assert np.shares_memory(points(Foreign(pair[0]), "a"), pair[0])
+    assert metrics.chamfer(Foreign(pair[0]), pair[1]) == metrics.chamfer(*pair)
+
+
+class OnGpu:
+    __cuda_array_interface__ = {"shape": (2, 3), "typestr": "<f4", "data": (0, False), "version": 3}
+
+
+@pytest.mark.parametrize("there", [OnGpu(), Foreign(np.zeros((2, 3)), device=2)])
+def test_arrays_on_a_gpu_are_refused_in_words(pair, there):
+    with pytest.raises(ebp.InvalidInputError, match="`a` must be an array in host memory, found one on a GPU"):
+        metrics.chamfer(there, pair[1])
+
+
 def test_lists_are_taken():
     assert metrics.chamfer([[0, 0]], [[3, 4]]) == 50.0
 
@@ -189,3 +219,19 @@ def test_threads_change_nothing(pair):
     sets = rng.normal(size=(6, 30, 3))
     one, two = (metrics.compare(sets[:3], sets[3:], threads=count) for count in (1, 2))
     assert one == two
+
+
+def test_answers_go_on_without_a_copy(sets):
+    drawn = sets.view(ebp.CloudArray)
+    assert np.shares_memory(np.from_dlpack(drawn), sets) and np.shares_memory(np.asarray(drawn), sets)
+
+
+def test_wrong_pairs_are_refused():
+    sets = np.zeros((2, 3, 3))
+    sets[1, 2, 0] = np.nan
+    with pytest.raises(ValueError, match="finite number, found NaN"):
+        metrics.pairwise(sets, sets)
+    with pytest.raises(ValueError, match="`distance` must be chamfer, exact, .*found `best`"):
+        metrics.pairwise(sets[:1], sets[:1], "best")
+    with pytest.raises(ValueError, match="`emd` must be exact, .*found `best`"):
+        metrics.compare(sets[:1], sets[:1], emd="best")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -72,6 +73,11 @@ def test_shares_of_topics_sum_to_one(topics, counts):
 def test_sparse_counts_teach_the_same(topics, counts):
     sparse = ebp.Topics("lda", SMALL_TOPICS, seed=1).fit(scipy.sparse.csr_matrix(counts))
     np.testing.assert_array_equal(sparse.topics_, topics.topics_)
+    # Zeros that are written out and words that are named twice mean what they mean in a dense matrix.
+    rows, columns = np.indices(counts.shape).reshape(2, -1)
+    twice = np.concatenate([counts.ravel(), np.zeros(counts.size, int)]), (np.tile(rows, 2), np.tile(columns, 2))
+    odd = scipy.sparse.coo_array(twice, shape=counts.shape)
+    np.testing.assert_array_equal(topics.transform(odd), topics.transform(counts))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,7 @@ def test_sparse_counts_teach_the_same(topics, counts):
         (np.full((20, 3), 0.5), "whole numbers"),
         (np.full((20, 3), -1), "whole numbers"),
         (np.full((20, 3), np.nan), "whole numbers"),
+        (np.full((20, 3), 2**32), "from 0 to 4294967295"),
         (np.ones(4), r"counts \[documents, words\]"),
     ],
 )
@@ -93,6 +100,30 @@ def test_documents_of_another_vocabulary_are_refused(topics):
         topics.transform(np.ones((2, 14), int))
     with pytest.raises(ValueError, match="`vocabulary` must name 15 words, found 2"):
         ebp.Topics(vocabulary=["a", "b"]).fit(np.ones((20, 15), int))
+
+
+def test_words_are_the_columns_of_a_frame(counts):
+    frame = pd.DataFrame(counts, columns=[f"column {number}" for number in range(15)])
+    model = ebp.Topics("lda", SMALL_TOPICS, seed=1).fit(frame)
+    assert all(word.startswith("column ") for topic in model.top_words(3) for word in topic)
+    assert model.set_params(vocabulary=[f"w{n}" for n in range(15)]).top_words(1)[0][0].startswith("w")
+    with pytest.raises(ValueError, match="`vocabulary` must name 15 words, found 1"):
+        model.set_params(vocabulary=["one"]).top_words()
+
+
+def test_labels_of_documents_must_be_as_many(counts):
+    with pytest.raises(ValueError, match="`y` must label 60 documents, found 2 labels"):
+        ebp.Topics("lda", SMALL_TOPICS).fit(counts, ["a", "b"])
+
+
+@pytest.mark.parametrize("preset", ["plsi", "ctm", "topics"])
+def test_every_kind_of_topics_answers(preset, counts):
+    settings = {f"{preset}.num_topics": 3} if preset != "topics" else {}
+    model = ebp.Topics(preset, settings | {"train.num_steps": 2}, seed=1).fit(counts)
+    shares = model.transform(counts[:4])
+    assert shares.shape == (4, len(model.topics_)) and np.isfinite(model.score(counts[:4]))
+    # The energy-based process has codes in place of shares.
+    assert preset == "topics" or shares.sum(axis=1) == pytest.approx(np.ones(4), rel=1e-6)
 
 
 def test_patterns_are_fitted_and_drawn():
@@ -118,3 +149,20 @@ def test_points_outside_of_the_window_are_refused():
         ebp.Pattern("poisson").fit(np.array([[0.5, 2.0]]))
     with pytest.raises(ValueError, match="`window` must be"):
         ebp.Pattern("poisson", window=3).fit(np.zeros((2, 2)))
+
+
+GIBBS = ["poisson", "strauss", "hardcore", "geyer", "area", "pairwise", "deepsets", "dpp"]
+
+
+@pytest.mark.parametrize("preset", GIBBS)
+def test_every_preset_of_points_is_fitted_and_drawn(preset):
+    # A grid that trembles: its points keep away from each other, as all of these can.
+    grid = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)
+    points = (grid + np.random.default_rng(0).uniform(0.3, 0.7, grid.shape)) / 5
+    small = {"interaction.width": 4, "interaction.radius": 0.1, "evaluation.steps_per_point": 20}
+    model = ebp.Pattern(preset, small, seed=1).fit([points, 1 - points])
+    drawn = model.sample(2, seed=3)
+    assert len(drawn) == 2 and all(((one >= 0) & (one <= 1)).all() and one.shape[1] == 2 for one in drawn)
+    assert model.coefficients_ and np.isfinite(list(model.coefficients_.values())).all()
+    for again, one in zip(model.sample(2, seed=3), drawn):
+        np.testing.assert_array_equal(again, one)

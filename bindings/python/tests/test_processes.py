@@ -55,23 +55,85 @@ def test_other_threads_run_meanwhile():
     assert len(during) >= 3, (len(during), ended - started)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="SKIPPED: there is no fork here")
-def test_a_fork_has_pools_of_its_own(clouds):
-    expected = clouds.sample(2, points=20, seed=1).tobytes()
+def in_a_fork(ask) -> bytes:
+    """What `ask` says in a child that has none of its parent's threads."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover
-        same = clouds.sample(2, points=20, seed=1).tobytes() == expected
-        os.write(writer, b"same" if same else b"other")
+        os.write(writer, ask())
         os._exit(0)
     os.close(writer)
     # A pool without its threads would wait for ever.
     signal.alarm(60)
     try:
-        assert os.read(reader, 10) == b"same"
+        return os.read(reader, 100)
     finally:
         signal.alarm(0)
         os.waitpid(child, 0)
+        os.close(reader)
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="SKIPPED: there is no fork here")
+
+
+@needs_fork
+def test_a_fork_has_pools_of_its_own(clouds):
+    expected = clouds.sample(2, points=20, seed=1).tobytes()
+    assert in_a_fork(lambda: str(clouds.sample(2, points=20, seed=1).tobytes() == expected).encode()) == b"True"
+
+
+@needs_fork
+def test_a_fork_draws_pictures(sets):
+    drawn = ebp.contact_sheet(sets)
+    assert in_a_fork(lambda: str(ebp.contact_sheet(sets) == drawn).encode()) == b"True"
+
+
+@needs_fork
+def test_a_fork_trains(sets, clouds):
+    def ask():
+        model = ebp.Clouds("shapes", SMALL_CLOUDS, seed=1).fit(sets)
+        return str(model.transform(sets).tobytes() == expected).encode()
+
+    expected = clouds.transform(sets).tobytes()
+    assert in_a_fork(ask) == b"True"
+
+
+@needs_fork
+def test_a_fork_leaves_its_parents_files():
+    code = """
+import os, pickle, sys, numpy as np, ebp
+few = {"train.num_steps": 2, "data.held_out": 3, "model.energy_widths": [8], "model.latent_dim": 3}
+model = ebp.Clouds("shapes", few, seed=1).fit(np.random.default_rng(0).normal(size=(9, 20, 3)))
+model = pickle.loads(pickle.dumps(model))
+child = os.fork()
+if child == 0:
+    sys.exit(0)  # with all that an ordinary end does
+assert os.waitpid(child, 0)[1] == 0
+folder = model._keep_alive.path
+assert os.path.isdir(folder)
+print(model.sample(2, points=5).shape)
+del model
+print(os.path.exists(folder))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["(2, 5, 3)", "False"], done.stderr
+
+
+def test_several_threads_import_it():
+    code = """
+from threading import Barrier, Thread
+start, found = Barrier(8), []
+def work():
+    start.wait()
+    import ebp
+    found.append(ebp.metrics.chamfer([[0.0, 0.0]], [[3.0, 4.0]]))
+threads = [Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found == [50.0] * 8)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "True", done.stderr
 
 
 def test_processes_of_joblib_share_the_work(clouds, sets):
@@ -118,6 +180,22 @@ def test_an_interrupted_training_keeps_its_checkpoint(tmp_path):
     assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
     model = ebp.load(tmp_path / "run")
     assert 3 <= model._ask.step < 1_000_000 and not model._ask.is_finished and model._ask.is_resumable
+
+
+def test_an_interrupted_training_without_a_folder_does_not_wait():
+    # A fit of a Gaussian process to 3,000 elements is one step, which takes longer than the test allows.
+    code = """
+import os, threading, numpy as np, ebp
+t = np.random.default_rng(0).uniform(0, 9, 3000)
+threading.Timer(0.5, lambda: print("ready", flush=True)).start()
+try:
+    ebp.Curves("table", {"process": "gp"}).fit(t, np.sin(t) + 0.1 * np.cos(50 * t))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    os._exit(0)
+"""
+    seconds, _ = interrupt(code)
+    assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
 
 
 def test_an_interrupted_distance_ends_at_once():

@@ -54,10 +54,43 @@ def test_scores_are_the_same(run, program, sets, tmp_path):
     options = ["--draws", 4, "--most-draws", 4, "--proposals", 300, "--json"]
     rows = json.loads(program("score", run, tmp_path / "sets.npy", *options))["sets"]
     found = ebp.load(run).score_details(sets[:2], draws=4, most_draws=4, proposals=300)
-    for row, one in zip(rows, found):
-        assert one["log_likelihood_inside"] / (len(one["energies"]) - one["outside"]) == pytest.approx(
-            row["log_likelihood_inside"], rel=1e-12
-        )
+    same = ["outside", "draws", "effective_draws", "holds", "is_possible", "evaluations", "log_law", "rank", "kl",
+            "log_partition", "log_partition_error", "neighbours"]
+    for row, one in zip(rows, found, strict=True):
+        assert {name: one[name] for name in same} == {name: row[name] for name in same}
+        inside = len(one["energies"]) - one["outside"]
+        assert one["log_likelihood_inside"] / inside == row["log_likelihood_inside"]
+        assert one["log_densities"].min() == pytest.approx(row["worst_log_density"] or -np.inf)
+
+
+def test_scores_of_codes_are_the_same(run, program, sets, tmp_path):
+    np.save(tmp_path / "sets.npy", sets)
+    rows = json.loads(program("score", run, tmp_path / "sets.npy", "--codes-only", "--json"))["sets"]
+    found = ebp.load(run).code_scores(sets)
+    for name in ("log_law", "rank", "kl"):
+        assert found[name].tolist() == [row[name] for row in rows], name
+
+
+def test_clouds_are_cleaned_alike(run, program, sets, tmp_path):
+    np.save(tmp_path / "noisy.npy", sets)
+    options = ["--noise", 0.1, "--steps", 3, "-q"]
+    program("denoise", run, tmp_path / "noisy.npy", "-o", tmp_path / "clean.npy", *options)
+    clean = ebp.load(run).denoise(sets, noise=0.1, steps=3)
+    assert clean.tobytes() == np.load(tmp_path / "clean.npy").tobytes()
+
+
+def test_collections_are_the_same(program, sets, tmp_path):
+    for name, part in [("samples", sets[:4]), ("references", sets[4:])]:
+        np.save(tmp_path / f"{name}.npy", part)
+    files = [tmp_path / "samples.npy", tmp_path / "references.npy"]
+    printed = json.loads(program("metrics", *files, "--no-cache", "--seed", 3, "--json", "-q"))
+    found = ebp.metrics.compare(sets[:4], sets[4:], seed=3)
+    for theirs, ours in [("cd", found.chamfer), ("emd", found.emd)]:
+        assert list(printed[f"mmd_{theirs}"].values()) == list(ours.matching_distance)
+        assert list(printed[f"cov_{theirs}"].values()) == list(ours.coverage)
+        assert list(printed[f"nna_{theirs}"].values()) == list(ours.one_nn_accuracy)
+    assert list(printed["jsd"].values()) == list(found.divergence)
+    assert printed["jsd_outside"] == found.outside
 
 
 def test_curves_are_the_same(program, tmp_path):
@@ -92,3 +125,74 @@ def test_the_committed_chairs_answer_alike(program, tmp_path):
             tmp_path / "drawn.png", "-q")
     drawn = ebp.load(chairs).sample(2, points=64, seed=1)
     assert drawn.shape == (2, 64, 3) and drawn.tobytes() == np.load(tmp_path / "drawn.npy").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "settings"),
+    [
+        (ebp.Topics, "lda", {"lda.num_topics": 3, "train.num_steps": 5, "data.num_documents": 60}),
+        (ebp.Topics, "topics", {"train.num_steps": 3, "data.num_documents": 60}),
+        (ebp.Pattern, "poisson", {}),
+        (ebp.Pattern, "deepsets", {"data.num_patterns": 2, "interaction.width": 4}),
+        (ebp.Clouds, "statistician", {"train.num_steps": 2}),
+        (ebp.Pictures, "digits", {"train.num_steps": 2, "data.num_training": 30, "tasks.num_pictures": 4,
+                                  "evaluation.num_pictures": 2}),
+    ],
+)
+def test_built_in_data_teach_the_same(kind, preset, settings, program, tmp_path):
+    program("train", preset, "--seed", 2, *as_arguments(settings), "--out", tmp_path / "run", "-q")
+    model = kind(preset, settings, seed=2, directory=tmp_path / "mine").fit()
+    assert state(tmp_path / "mine") == state(tmp_path / "run")
+    loaded = ebp.load(tmp_path / "run")
+    assert type(loaded) is kind and loaded.settings_text == model.settings_text
+    assert loaded._ask.name == model._ask.name
+
+
+def test_a_run_of_the_package_goes_on_by_the_program(program, tmp_path):
+    def enough(progress):
+        if 0 < progress.done < progress.total:
+            raise KeyError("enough")
+
+    settings = SMALL_CURVES | {"train.num_steps": 300}
+    run = ebp.Curves("sines", settings, seed=1, directory=tmp_path / "run", progress=enough)
+    with pytest.raises(KeyError, match="enough"):
+        run.fit()
+    assert 0 < ebp.load(tmp_path / "run")._ask.step < 300
+    program("train", tmp_path / "run" / "config.toml", "--resume", "--out", tmp_path / "run", "-q")
+    ebp.Curves("sines", settings, seed=1, directory=tmp_path / "whole").fit()
+    assert state(tmp_path / "run") == state(tmp_path / "whole")
+
+
+def test_pictures_are_completed_alike(program, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    levels = np.random.default_rng(0).integers(0, 255, (24, 9, 8), dtype=np.uint8)
+    small = {"train.num_steps": 2, "data.num_training": 0, "tasks.max_context": 20, "tasks.num_pictures": 4}
+    model = ebp.Pictures("digits", small, seed=1).fit(levels)
+    model.save(tmp_path / "model")
+    # Twice as wide as the model: completed in tiles that overlap.
+    wide = np.concatenate([levels[0], levels[1]], axis=1)
+    for name, picture in [("own", levels[0]), ("wide", wide)]:
+        missing = np.zeros(picture.shape, dtype=bool)
+        missing[5:] = True
+        image.fromarray(picture).save(tmp_path / f"{name}.png")
+        image.fromarray(np.where(missing, 255, 0).astype(np.uint8)).save(tmp_path / "mask.png")
+        files = ["--image", tmp_path / f"{name}.png", "--mask", tmp_path / "mask.png", "--out", tmp_path / name]
+        program("complete", tmp_path / "model", *files, "-k", 2, "--seed", 5, "-q")
+        told: list[ebp.Progress] = []
+        model.set_params(progress=told.append)
+        found = model.complete(picture, missing, count=2, seed=5)
+        for number, ours in enumerate(found, start=1):
+            theirs = np.asarray(image.open(tmp_path / name / f"completion-{number}.png").convert("L"))
+            np.testing.assert_array_equal(ours, theirs)
+        assert all(one.piece == "pixels" and one.total == missing.sum() for one in told)
+
+
+def test_patterns_are_drawn_alike(program, tmp_path):
+    points = np.random.default_rng(0).uniform(size=(60, 2))
+    model = ebp.Pattern("strauss", {"interaction.radius": 0.05}, seed=1).fit(points)
+    model.save(tmp_path / "model")
+    program("sample", tmp_path / "model", "-n", 2, "--seed", 4, "-o", tmp_path / "drawn", "-q")
+    for number, ours in enumerate(model.sample(2, seed=4)):
+        # Number, title and window, then a line for each point.
+        lines = (tmp_path / "drawn" / f"{number:04}.dat").read_text().splitlines()[3:]
+        assert ours.tolist() == [[float(x) for x in line.split()] for line in lines]

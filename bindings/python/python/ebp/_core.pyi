@@ -83,6 +83,9 @@ class Model:
         threads: int | None,
         callback: Callback,
     ) -> list[dict[str, Any]]: ...
+    def score_codes(
+        self, sets: Sequence[Single], *, prior: str, threads: int | None
+    ) -> list[tuple[float, float | None, float]]: ...
     def encode(
         self, sets: Sequence[Single], *, threads: int | None, callback: Callback
     ) -> tuple[Single, Single, Single]: ...
@@ -118,8 +121,10 @@ class Model:
         grain: bool,
         rounds: int,
         langevin: int | None,
+        tile: int | None,
         seed: int,
         threads: int | None,
+        callback: Callback,
     ) -> dict[str, Any]: ...
     def topics(self) -> Double: ...
     def shares(self, counts: Counts, seed: int, threads: int | None) -> Double: ...

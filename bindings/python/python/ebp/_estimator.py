@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import sys
 import tempfile
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +19,20 @@ from .errors import EbpWarning, InvalidInputError, not_fitted
 
 Self = TypeVar("Self", bound="Estimator")
 PathLike = str | os.PathLike[str]
+
+
+class Unpacked:
+    """A temporary folder that is removed with its owner, in the process that made it: the child of a fork ends
+    too, while its parent goes on reading."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="ebp-")
+        weakref.finalize(self, self._remove, self.path, os.getpid())
+
+    @staticmethod
+    def _remove(path: str, owner: int) -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class Estimator:
@@ -178,12 +194,12 @@ class Estimator:
         if files is None:
             return
         # Codes and the record of training are read when they are asked for, so the folder must stay.
-        folder = tempfile.TemporaryDirectory(prefix="ebp-")
+        folder = Unpacked()
         for name, content in files.items():
-            path = Path(folder.name, name)
+            path = Path(folder.path, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        self._model = _core.load(folder.name, self.device, self.precision, self.threads)
+        self._model = _core.load(folder.path, self.device, self.precision, self.threads)
         self._keep_alive = folder
 
     # Notebooks.

@@ -28,6 +28,8 @@ def is_frame(value: object) -> bool:
 
 def numeric(value: object, name: str) -> npt.NDArray[Any]:
     """An array of real numbers."""
+    if not isinstance(value, np.ndarray):
+        value = _in_host_memory(value, name)
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -37,6 +39,23 @@ def numeric(value: object, name: str) -> npt.NDArray[Any]:
         message = f"`{name}` must hold real numbers, found {array.dtype}"
         raise InvalidInputError(message, "choose the columns of numbers, or convert them")
     return array
+
+
+_HOST = 1
+"""``kDLCPU`` of DLPack: memory that the processor reads."""
+
+
+def _in_host_memory(value: Any, name: str) -> Any:
+    """Arrays of other libraries, which lie where they are read; those on a GPU are refused in words."""
+    if hasattr(value, "__dlpack_device__"):
+        device = int(value.__dlpack_device__()[0])
+        if device == _HOST:
+            # Where NumPy's own door is shut, as for numbers that gradients flow through, it says so itself.
+            return value if hasattr(value, "__array__") else np.from_dlpack(value)
+    elif not hasattr(value, "__cuda_array_interface__"):
+        return value
+    message = f"`{name}` must be an array in host memory, found one on a GPU"
+    raise InvalidInputError(message, "copy it there, as `.cpu().numpy()` of PyTorch or `.get()` of CuPy do")
 
 
 def single(value: object, name: str) -> Single:

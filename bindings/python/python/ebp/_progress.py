@@ -56,13 +56,15 @@ def _bar() -> Iterator[Callback]:
         message = "`progress=True` needs tqdm, which is not installed"
         raise InvalidInputError(message, "`pip install tqdm`, or give a function") from None
     bar: Any = None
+    shown_piece = ""
 
     def told(done: int, total: int, piece: str, numbers: Mapping[str, float]) -> None:
-        nonlocal bar
-        if bar is None or bar.desc != f"{piece}: " or bar.total != total:
+        nonlocal bar, shown_piece
+        if bar is None or piece != shown_piece or bar.total != total:
             if bar is not None:
                 bar.close()
-            bar = tqdm(total=total, desc=piece)
+            # What was done before, as in a run that goes on, is not part of the speed.
+            bar, shown_piece = tqdm(total=total, desc=piece, initial=done), piece
         shown = list(numbers.items())[:_SHOWN]
         if shown:
             bar.set_postfix({name: f"{value:.4g}" for name, value in shown}, refresh=False)

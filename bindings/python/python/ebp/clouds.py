@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from . import _core, _html
 from ._estimator import Estimator, PathLike
-from ._inputs import CloudsLike, Single, clouds, single
+from ._inputs import CloudsLike, Double, Single, clouds, single
 from ._progress import ProgressLike, watched
 from ._settings import SettingsLike
 from .errors import InvalidInputError
@@ -164,8 +164,14 @@ class Clouds(Estimator):
         proposals: int = 32768,
         seed: int = 0,
     ) -> list[dict[str, Any]]:
-        """What ``ebp score`` says about each set: log-likelihood with its standard error and whether that
-        can be believed (``holds``), energies and log densities of the points, points outside."""
+        """What ``ebp score`` says about each set, as a record.
+
+        ``log_likelihood`` and ``std_error`` are of the whole set, in nats; ``holds`` says whether that error
+        can be believed, ``is_possible`` whether the points' own ``neighbours`` (nats per point) allow the
+        value. ``energies`` and ``log_densities`` are of every point, ``outside`` counts those that the domain
+        does not have. ``log_law`` and ``rank`` are as in :meth:`code_scores`. ``draws=0`` takes the Gaussian
+        around the mode of θ for its law.
+        """
         found, _ = clouds(X)
         with watched(self.progress) as callback:
             return self._ask.score(
@@ -178,6 +184,25 @@ class Clouds(Estimator):
                 threads=self.threads,
                 callback=callback,
             )
+
+    def code_scores(self, X: CloudsLike, *, prior: str = "kernel") -> dict[str, Double]:
+        """How strange each set is, in the time of encoding it: the columns of ``ebp score --codes-only``.
+
+        ``log_law`` is the log density of its code under the law of θ, ``rank`` the share of training sets for
+        which that is as small (NaN where their codes are not known), ``kl`` that of the posterior from N(0, I).
+
+        >>> import numpy as np
+        >>> import ebp
+        >>> sets = np.random.default_rng(0).normal(size=(9, 20, 3))
+        >>> few = {"train.num_steps": 2, "data.held_out": 3, "model.energy_widths": [8]}
+        >>> sorted(ebp.Clouds("shapes", few).fit(sets).code_scores(sets))
+        ['kl', 'log_law', 'rank']
+        """
+        found, _ = clouds(X)
+        scores = self._ask.score_codes(found, prior=prior, threads=self.threads)
+        # None is NaN in an array of numbers.
+        columns = np.array(scores, dtype=np.float64).T
+        return dict(zip(("log_law", "rank", "kl"), columns))
 
     def score_samples(self, X: CloudsLike, **options: Any) -> npt.NDArray[np.float64]:
         """log p of each whole set, in nats and in the units of the data; −∞ with a point outside.

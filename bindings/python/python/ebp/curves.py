@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _html
+from . import _core, _html
 from ._estimator import Estimator, PathLike
 from ._inputs import Double, curves, double, frame_columns, is_frame
 from ._progress import ProgressLike, watched
@@ -95,9 +95,8 @@ class Curves(Estimator):
             progress=progress,
         )
 
-    def _columns(self) -> dict[str, Any]:
-        """Columns that were chosen by settings: the model's, or those that ``fit`` would take."""
-        settings = self._resolved(False) if self._model is None else self._model.settings
+    def _columns(self, settings: _core.Settings) -> dict[str, Any]:
+        """Columns of frames that were chosen by settings."""
         set_column, locations, values = settings.columns
         return {"set_column": set_column, "location_columns": locations, "value_columns": values}
 
@@ -115,8 +114,8 @@ class Curves(Estimator):
         """Learns from sets of values ``y`` at locations ``X``; ``sets`` labels the set of each row."""
         if X is None and (y is not None or sets is not None):
             raise InvalidInputError("`X` must hold the locations of the values, found None")
-        self._model = None
-        data = None if X is None else ("curves", curves(X, y, sets, **self._columns()))
+        chosen = self._columns(self._resolved(in_memory=X is not None))
+        data = None if X is None else ("curves", curves(X, y, sets, **chosen))
         self._train(data, resume=resume, replace=replace, start=start, judge=judge)
         return self
 
@@ -140,7 +139,7 @@ class Curves(Estimator):
         """
         model = self._ask
         dims = dict(model.sizes)
-        chosen = self._columns()
+        chosen = self._columns(model.settings)
         if is_frame(X):
             locations = frame_columns(X, chosen["location_columns"], "t")
             # A table of locations may have the columns of the values, or lack them.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from . import _core, _html
 from ._estimator import Estimator, PathLike
 from ._inputs import numeric
-from ._progress import ProgressLike
+from ._progress import ProgressLike, watched
 from ._settings import SettingsLike
 from .errors import InvalidInputError
 
@@ -115,12 +115,15 @@ class Pictures(Estimator):
         grain: bool = False,
         rounds: int = 1,
         langevin: int | None = None,
+        tile: int | None = None,
         seed: int = 0,
     ) -> PictureArray:
         """Pictures that ``picture`` could be where ``missing`` is true, ``[count, height, width]``.
 
-        Every completion is another draw of the latents. ``grain`` draws every pixel on its own, ``rounds``
-        in so many portions, ``langevin`` moves the pixels by so many steps.
+        Every completion is another draw of the latents: that of ``ebp complete`` with the same seed.
+        ``grain`` draws every pixel on its own, ``rounds`` in so many portions, ``langevin`` moves the pixels
+        by so many steps. Pictures larger than the model are completed in overlapping tiles; ``tile`` is
+        their side, for models that read pictures of any size.
         """
         given = levels(picture, "picture", 3)
         holes = np.asarray(missing, dtype=bool)
@@ -132,16 +135,19 @@ class Pictures(Estimator):
             raise InvalidInputError(f"there is nothing to complete: {what}", "true in the mask is missing")
         if count < 1 or rounds < 1:
             raise InvalidInputError(f"`count` and `rounds` must be at least 1, found {count} and {rounds}")
-        found = self._ask.complete(
-            given,
-            np.ascontiguousarray(~holes),
-            count=count,
-            grain=grain,
-            rounds=rounds,
-            langevin=langevin,
-            seed=seed,
-            threads=self.threads,
-        )
+        with watched(self.progress) as callback:
+            found = self._ask.complete(
+                given,
+                np.ascontiguousarray(~holes),
+                count=count,
+                grain=grain,
+                rounds=rounds,
+                langevin=langevin,
+                tile=tile,
+                seed=seed,
+                threads=self.threads,
+                callback=callback,
+            )
         pictures = found["pictures"].reshape(count, *given.shape)
         if np.ndim(picture) == 2:
             pictures = pictures[..., 0]

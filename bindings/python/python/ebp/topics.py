@@ -17,10 +17,16 @@ from .errors import InvalidInputError
 Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]
 
 
+_MOST = 2**32 - 1
+"""Of one word in one document."""
+
+
 def counts(value: Any, num_words: int | None = None) -> tuple[Counts, int]:
     """A matrix of counts ``[documents, words]``, dense, a frame, or sparse of SciPy; and its words."""
     if hasattr(value, "tocsr"):
-        rows = value.tocsr()
+        rows = value.tocsr(copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
         starts, words, data, shape = rows.indptr, rows.indices, rows.data, rows.shape
     else:
         array = numeric(value.to_numpy() if hasattr(value, "to_numpy") else value, "X")
@@ -33,8 +39,8 @@ def counts(value: Any, num_words: int | None = None) -> tuple[Counts, int]:
     if num_words is not None and shape[1] != num_words:
         message = f"`X` must have {num_words} words, as the model has, found {shape[1]}"
         raise InvalidInputError(message, "count the words of the vocabulary that it was trained with")
-    if not (np.isfinite(data).all() and (data >= 0).all() and (data == np.floor(data)).all()):
-        message = "`X` must hold whole numbers from 0, found others"
+    if not (np.isfinite(data).all() and ((data >= 0) & (data <= _MOST)).all() and (data == np.floor(data)).all()):
+        message = f"`X` must hold whole numbers from 0 to {_MOST}, found others"
         raise InvalidInputError(message, "weights such as tf-idf are no counts")
     found = (
         np.ascontiguousarray(starts, dtype=np.int64),
@@ -93,38 +99,51 @@ class Topics(Estimator):
         start: PathLike | None = None,
         judge: bool = False,
     ) -> Topics:
-        """Learns from counts ``[documents, words]``; ``y`` may label the documents. One document in ten is
-        held out, as the settings ``data.num_parts`` and ``data.held_out_part`` say."""
+        """Learns from counts ``[documents, words]``, or a frame whose columns name the words; ``y`` may
+        label the documents. One document in ten is held out, as the settings ``data.num_parts`` and
+        ``data.held_out_part`` say."""
         data = None
+        self.words_: list[str] | None = None
         if X is not None:
             found, num_words = counts(X)
-            words = self.vocabulary
-            if words is None:
-                words = [f"word {number + 1}" for number in range(num_words)]
-            if len(words) != num_words:
-                message = f"`vocabulary` must name {num_words} words, found {len(words)}"
-                raise InvalidInputError(message)
+            columns = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+            numbers = [f"word {number + 1}" for number in range(num_words)]
+            self.words_ = self._vocabulary(num_words) or columns or numbers
             labels = [] if y is None else [str(label) for label in np.asarray(y).tolist()]
-            data = ("documents", (found, [str(word) for word in words], labels))
+            if y is not None and len(labels) != len(found[0]) - 1:
+                message = f"`y` must label {len(found[0]) - 1} documents, found {len(labels)} labels"
+                raise InvalidInputError(message)
+            data = ("documents", (found, self.words_, labels))
         self._train(data, resume=resume, replace=replace, start=start, judge=judge)
         return self
+
+    def _vocabulary(self, num_words: int) -> list[str] | None:
+        if self.vocabulary is None:
+            return None
+        if len(self.vocabulary) != num_words:
+            message = f"`vocabulary` must name {num_words} words, found {len(self.vocabulary)}"
+            raise InvalidInputError(message)
+        return [str(word) for word in self.vocabulary]
 
     def _counts(self, X: Any) -> Counts:
         return counts(X, dict(self._ask.sizes)["num_words"])[0]
 
     @property
     def topics_(self) -> npt.NDArray[np.float64]:
-        """How typical each word is of each topic, ``[K, V]``."""
+        """How typical each word is of each topic, ``[K, V]``: probabilities, or weights of a network."""
         return self._ask.topics()
 
     def top_words(self, count: int = 10) -> list[list[str]]:
-        """The most typical words of each topic."""
-        names = self.vocabulary
-        order = np.argsort(-self.topics_, axis=1)[:, :count]
-        return [[f"word {w + 1}" if names is None else str(names[w]) for w in row] for row in order]
+        """The most typical words of each topic: by the ``vocabulary``, the columns of the frame that was
+        learned from, or numbers. A loaded model knows numbers alone: give it a ``vocabulary``."""
+        topics = self.topics_
+        names = self._vocabulary(topics.shape[1]) or getattr(self, "words_", None)
+        order = np.argsort(-topics, axis=1, kind="stable")[:, :count]
+        return [[f"word {w + 1}" if names is None else names[w] for w in row] for row in order]
 
     def transform(self, X: Any, *, seed: int = 0) -> npt.NDArray[np.float64]:
-        """How much of each topic is in each document, ``[documents, K]``."""
+        """How much of each topic is in each document, ``[documents, K]``: shares that sum to one, or the code that
+        stands in their place (``topics``)."""
         return self._ask.shares(self._counts(X), seed, self.threads)
 
     def fit_transform(self, X: Any, y: Any = None) -> npt.NDArray[np.float64]:

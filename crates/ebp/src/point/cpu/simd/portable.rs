@@ -82,3 +82,19 @@ impl Simd for Portable {
         v.map(|x| (x[0] + x[1]) + (x[2] + x[3]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (1 + 2⁻¹²)² = 1 + 2⁻¹¹ + 2⁻²⁴, whose last term is half a unit in the last place: a product that is
+    /// rounded by itself loses it, to even.
+    #[test]
+    fn products_are_fused_where_every_processor_of_the_target_can() {
+        let (a, c) = (1.0 + 2f32.powi(-12), -(1.0 + 2f32.powi(-11)));
+        // SAFETY: no pointers.
+        let found = unsafe { Portable::fma([a; 4], [a; 4], [c; 4]) };
+        let is_fused = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+        assert_eq!(found, [if is_fused { 2f32.powi(-24) } else { 0.0 }; 4]);
+    }
+}
