@@ -1,5 +1,7 @@
 //! What a run looks like from outside: a bar on a terminal, a line every few seconds elsewhere.
 
+mod count;
+
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
@@ -8,6 +10,7 @@ use ebp::experiment::Watch;
 use ebp::train::{Event, Observer, StepNumbers};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+pub(crate) use self::count::{Count, count, during, pieces};
 use crate::interrupt::{self, StopFlag};
 
 /// Without a terminal, a line at most this often.
@@ -190,10 +193,14 @@ impl Watch for Progress {
     /// A line where there is no bar; otherwise a clock, until a training takes its place.
     fn begin(&mut self, piece: &str) {
         self.piece = format!("{piece}  ");
-        if matches!(self.display, Display::Bar(_)) {
-            let clock = clock(0, false);
-            clock.set_message(piece.to_owned());
-            self.replace_bar(clock);
+        match self.display {
+            Display::Quiet => {}
+            Display::Lines => self.say(piece),
+            Display::Bar(_) => {
+                let clock = clock(0, false);
+                clock.set_message(piece.to_owned());
+                self.replace_bar(clock);
+            }
         }
     }
 
