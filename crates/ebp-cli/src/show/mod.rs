@@ -40,7 +40,7 @@ pub(crate) struct ShowArguments {
     /// them anyway. With --json nothing is shown.
     #[arg(long, global = true, value_enum, value_name = "HOW", default_value_t = ShowName::Auto)]
     #[arg(help_heading = "Terminal", hide_possible_values = true)]
-    pub(crate) show: ShowName,
+    pub(crate) display: ShowName,
 }
 
 /// A way of showing pictures by name.
@@ -65,7 +65,7 @@ static CHOSEN: OnceLock<ShowName> = OnceLock::new();
 /// Keeps what was typed.
 pub(crate) fn choose(arguments: ShowArguments) {
     // A second choice in one process would be a mistake of this program; the first one stands.
-    let _kept = CHOSEN.get_or_init(|| arguments.show);
+    let _kept = CHOSEN.get_or_init(|| arguments.display);
 }
 
 /// Shows a picture that was written, unless nobody would see it. A drawing in lines has no pixels.

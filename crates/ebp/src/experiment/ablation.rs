@@ -138,6 +138,7 @@ impl AblationExperiment {
             let further: Vec<String> = changes.iter().map(ToString::to_string).collect();
             let subject = self.source.subject(laboratory, name, &further)?;
             dim = subject.model()?.dim();
+            laboratory.watch.begin(&format!("measuring {name}"));
             let samples = subject.samples(PriorKind::Gaussian, PointMethod::Annealed)?;
             rows.push(row(name, &subject, &samples)?);
             sheet.push(samples[..samples.len().min(SHOWN)].to_vec());
