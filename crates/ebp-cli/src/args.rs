@@ -32,6 +32,7 @@ use crate::command::score::ScoreArguments;
 use crate::command::train::TrainArguments;
 use crate::command::view::ViewArguments;
 use crate::device::DeviceArguments;
+use crate::show::ShowArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -39,6 +40,9 @@ use crate::device::DeviceArguments;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
+
+    #[command(flatten)]
+    pub(crate) show: ShowArguments,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -338,6 +342,19 @@ mod tests {
         for ((name, _, case), known) in CASES.iter().zip(BenchCase::ALL) {
             assert!(*name == case.name() && *case == known);
         }
+    }
+
+    /// Only a script for a shell is a result that JSON could not hold.
+    #[test]
+    fn every_command_can_print_json() {
+        fn check(command: &clap::Command) {
+            if command.get_subcommands().next().is_some() {
+                return command.get_subcommands().for_each(check);
+            }
+            let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
+            assert_eq!(has_json, command.get_name() != "completions", "{}", command.get_name());
+        }
+        check(&Arguments::command());
     }
 
     #[test]

@@ -24,12 +24,13 @@ pub(crate) mod train;
 pub(crate) mod view;
 
 use crate::args::{Arguments, Command};
-use crate::device;
 use crate::failure::Failure;
+use crate::{device, show};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     device::choose(arguments.device);
+    show::choose(arguments.show);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Encode(encode) => encode::run(&encode),
         Command::Complete(complete) => complete::run(&complete),
         Command::Export(export) => export::run(&export),
-        Command::Plot(plot) => plot::run(plot),
+        Command::Plot(plot) => plot::run(&plot),
         Command::Render(render) => render::run(&render),
         Command::Reproduce(reproduce) => reproduce::run(&reproduce),
         Command::Bench(bench) => bench::run(&bench),

@@ -95,6 +95,11 @@ pub(crate) fn open() -> Result<Device, Failure> {
     Ok(OPEN.get_or_init(|| opened).clone())
 }
 
+/// The name of the device, if it was opened.
+pub(crate) fn opened() -> Option<String> {
+    OPEN.get().map(|device| device.name().to_owned())
+}
+
 /// Comparisons of two points from which on the GPU is worth the second that opening it takes, where
 /// nobody asked for it: about five seconds of two cores.
 const MANY_COMPARISONS: f64 = 5e10;

@@ -13,11 +13,12 @@ mod interrupt;
 mod output;
 mod progress;
 mod run;
+mod show;
 mod threads;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 pub use self::failure::{Failure, set_style};
 pub use self::run::train_watched;
@@ -25,8 +26,23 @@ pub use self::run::train_watched;
 /// Runs what was typed.
 pub fn main() -> ExitCode {
     set_style();
-    match command::run(args::Arguments::parse()) {
+    let matches = args::Arguments::command().get_matches();
+    output::begin(name_of(&matches));
+    let arguments =
+        args::Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match command::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// The command that was typed, such as `data import`.
+fn name_of(matches: &ArgMatches) -> String {
+    let mut words = Vec::new();
+    let mut below = matches.subcommand();
+    while let Some((name, matches)) = below {
+        words.push(name);
+        below = matches.subcommand();
+    }
+    words.join(" ")
 }

@@ -1,5 +1,7 @@
 //! What a run looks like from outside: a bar on a terminal, a line every few seconds elsewhere.
 
+mod count;
+
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
@@ -8,6 +10,7 @@ use ebp::experiment::Watch;
 use ebp::train::{Event, Observer, StepNumbers};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+pub(crate) use self::count::{Count, count, during, pieces};
 use crate::interrupt::{self, StopFlag};
 
 /// Without a terminal, a line at most this often.
@@ -47,7 +50,8 @@ impl Progress {
         let display = match (is_quiet, stderr().is_terminal()) {
             (true, _) => Display::Quiet,
             (false, false) => Display::Lines,
-            (false, true) => Display::Bar(clock(0, false)),
+            // Nothing has begun that it could show.
+            (false, true) => Display::Bar(ProgressBar::hidden()),
         };
         Self {
             display,
@@ -138,11 +142,11 @@ impl Observer for Progress {
                 self.stop_flag = Some(interrupt::stop_flag()?);
                 self.evaluation.clear();
                 if matches!(self.display, Display::Bar(_)) {
-                    let bar = bar(*num_steps, false, TEMPLATE);
-                    bar.set_prefix(self.piece.clone());
+                    let bar = bar(*num_steps, false, TEMPLATE).with_prefix(self.piece.clone());
+                    // Two bars at once would draw over each other.
+                    self.replace_bar(bar.clone());
                     bar.set_position(*step);
                     bar.reset_eta();
-                    self.replace_bar(bar);
                 }
                 if *step > 0 {
                     self.note(&format!("going on after step {step}"));
@@ -190,10 +194,15 @@ impl Watch for Progress {
     /// A line where there is no bar; otherwise a clock, until a training takes its place.
     fn begin(&mut self, piece: &str) {
         self.piece = format!("{piece}  ");
-        if matches!(self.display, Display::Bar(_)) {
-            let clock = clock(0, false);
-            clock.set_message(piece.to_owned());
-            self.replace_bar(clock);
+        match self.display {
+            Display::Quiet => {}
+            Display::Lines => self.say(piece),
+            Display::Bar(_) => {
+                self.replace_bar(ProgressBar::hidden());
+                let clock = clock(0, false);
+                clock.set_message(piece.to_owned());
+                self.display = Display::Bar(clock);
+            }
         }
     }
 

@@ -21,7 +21,7 @@ fn a_model_is_calibrated_and_its_temperature_kept() {
     let ask = ["calibrate", "m", "-q", "--sets", "30", "--draws", "9", "--simulations", "20"];
     let json = |further: &[&str]| -> Value {
         let text = good(folder, &[&ask[..], &["--json"], further].concat());
-        serde_json::from_str(&text).expect("JSON")
+        program::timeless(serde_json::from_str(&text).expect("JSON"))
     };
     let report = json(&["-o", "pictures"]);
     assert!(folder.join("pictures/calibration.png").is_file());

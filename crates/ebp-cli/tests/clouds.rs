@@ -6,35 +6,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use program::{ebp, good, json};
-
-/// A model so small that a step takes a millisecond.
-const TINY: [&str; 24] = [
-    "--set",
-    "data.num_shapes=12",
-    "--set",
-    "data.num_points=80",
-    "--set",
-    "data.held_out=4",
-    "--set",
-    "evaluation.num_sets=4",
-    "--set",
-    "evaluation.num_points=60",
-    "--set",
-    "model.encoder_widths=[8, 12]",
-    "--set",
-    "model.energy_widths=[12]",
-    "--set",
-    "model.latent_dim=3",
-    "--set",
-    "model.num_proposals=40",
-    "--set",
-    "batch_size=3",
-    "--set",
-    "train.num_steps=4",
-    "--set",
-    "evaluation.every=2",
-];
+use program::{TINY_CLOUDS as TINY, ebp, good, json};
 
 #[test]
 fn a_model_of_shapes_is_trained_and_asked() {
@@ -207,7 +179,7 @@ fn experiments_on_clouds_print_their_tables() {
         ),
     );
     let names: Vec<_> =
-        rows.as_array().expect("rows").iter().map(|row| row["variant"].as_str()).collect();
+        rows["rows"].as_array().expect("rows").iter().map(|row| row["variant"].as_str()).collect();
     assert_eq!(names, [Some("score-matching"), Some("ade-flow"), Some("ade-flow, sampler")]);
     let refused = ebp(path, &with("ablation", &["--variants", "nothing"]));
     assert_eq!(refused.status.code(), Some(2));
@@ -236,7 +208,7 @@ fn the_first_table_has_the_paper_s_columns() {
             .collect();
     let classes = json(path, &command);
     for (class, data) in [(0, "own/chair.npy"), (1, "car")] {
-        let found = &classes[class];
+        let found = &classes["classes"][class];
         assert_eq!((&found["data"], &found["emd"]), (&data.into(), &"approxmatch".into()));
         assert_eq!(found["parts"]["measured_on"], "report");
         for row in found["rows"].as_array().expect("rows") {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use program::{ebp, good, refusal};
+use program::{ebp, good, json, refusal, timeless};
 
 /// A model of clouds that is large enough for its weights to outweigh the text beside them.
 const CLOUDS: [&str; 10] = [
@@ -100,7 +100,7 @@ fn exported_clouds_are_those_of_the_run_without_its_data() {
     }
     let ask = |model: &str, out: &str| {
         let score = ["score", model, "a.npy", "--proposals", "300", "--draws", "2", "--json"];
-        let mut scores: Value = serde_json::from_str(&good(path, &score)).expect("JSON");
+        let mut scores = timeless(json(path, &score));
         scores["model"] = Value::Null;
         good(path, &["encode", model, "a.npy", "-o", out]);
         (scores, fs::read(path.join(out)).expect("features"))
@@ -154,7 +154,7 @@ fn exported_curves_predict_as_the_run_does() {
         assert_eq!(report["bytes"], bytes(&files(&path.join(&model))));
         let predict = |model: &str| {
             let arguments = ["predict", model, "--context", "known.csv", "--at", "at.csv"];
-            good(path, &[&arguments[..], &["--json", "--seed", "1"]].concat())
+            timeless(json(path, &[&arguments[..], &["--json", "--seed", "1"]].concat()))
         };
         assert_eq!(predict(name), predict(&model));
         assert_no_path(&path.join(&model), path);

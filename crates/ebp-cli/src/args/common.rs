@@ -1,6 +1,7 @@
 //! Arguments of most commands, and what they do.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use clap::Args;
 use ebp::model::PriorKind;
@@ -8,8 +9,8 @@ use serde::Serialize;
 
 use super::choice::Choice;
 use crate::failure::Failure;
-use crate::output;
 use crate::threads::start_threads;
+use crate::{output, show};
 
 /// How a command runs and what it shows.
 #[derive(Clone, Debug, Args)]
@@ -36,11 +37,34 @@ impl Common {
         start_threads(self.threads)?.install(work)
     }
 
-    /// Prints a report in the form asked for.
-    pub(crate) fn print(&self, report: &(impl Serialize + Display)) -> Result<(), Failure> {
-        if self.json { output::print_json(report) } else { output::print(&report.to_string()) }
+    /// Prints a report in the form asked for; `seed` is that of all its random numbers, if there is one.
+    pub(crate) fn print(
+        &self,
+        seed: Option<u64>,
+        report: &(impl Serialize + Display),
+    ) -> Result<(), Failure> {
+        if self.json {
+            output::print_json(seed, report)
+        } else {
+            output::print(&report.to_string())
+        }
+    }
+
+    /// Shows pictures that were written below the result, where somebody would see them.
+    pub(crate) fn show<'a>(
+        &self,
+        pictures: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        let mut pictures = pictures.into_iter().take(MOST_SHOWN);
+        pictures.try_for_each(|picture| show::picture(picture, self.quiet))
     }
 }
+
+/// More pictures would push the result off the screen.
+const MOST_SHOWN: usize = 3;
 
 /// Laws of θ by name.
 pub(crate) const PRIORS: &[Choice<PriorKind>] = &[

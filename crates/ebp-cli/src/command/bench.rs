@@ -2,17 +2,42 @@
 
 mod report;
 
-use ebp::experiment::bench::{BenchCase, BenchSizes, Benchmark};
+use ebp::experiment::bench::{BenchCase, BenchReport, BenchSizes, Benchmark, CaseReport};
 use ebp::model::Device;
 use ebp::point::CpuBackend;
 use ebp::point::cpu::SimdLevel;
 use miette::miette;
+use serde::Serialize;
 
 use crate::args::{BenchArguments, NamedSize};
 use crate::device::{self, DeviceChoice};
 use crate::failure::Failure;
 use crate::threads::start_threads;
 use crate::{output, progress};
+
+/// What is printed as JSON, less what the head of the object says.
+#[derive(Debug, Serialize)]
+struct Object<'a> {
+    size: &'static str,
+    sizes: &'a BenchSizes,
+    threads: usize,
+    simd: Option<&'static str>,
+    peak_gflops: f64,
+    cases: &'a [CaseReport],
+}
+
+impl<'a> Object<'a> {
+    fn of(report: &'a BenchReport) -> Self {
+        Self {
+            size: report.size,
+            sizes: &report.sizes,
+            threads: report.threads,
+            simd: report.simd,
+            peak_gflops: report.peak_gflops,
+            cases: &report.cases,
+        }
+    }
+}
 
 /// Runs the benchmark and prints its report.
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
@@ -26,7 +51,11 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
     };
     // It draws only between cases: a bar that ticks by itself would take time from them.
     let count = benchmark.planned().len() as u64;
-    let bar = progress::bar(count, arguments.quiet, "{bar:24} {pos}/{len} {msg}");
+    let bar = progress::bar(
+        count,
+        arguments.quiet,
+        "{bar:24} {pos}/{len} {msg}  {elapsed} so far  {eta} left",
+    );
     let is_case = |name: &str| BenchCase::ALL.iter().any(|case| case.name() == name);
     let mut report = start_threads(arguments.threads)?.install(|| {
         let mut is_first = true;
@@ -40,7 +69,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     report.simd = simd.map(SimdLevel::name);
     if arguments.json {
-        output::print_json(&report)
+        output::print_json_of(Some(&report.device), Some(report.seed), &Object::of(&report))
     } else {
         output::print(&report::table(&report, report::is_coloured()))
     }

@@ -1,6 +1,6 @@
 //! `ebp calibrate`: whether the densities of a trained model hold what they promise.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ebp::experiment::calibration::{CalibrationExperiment, default_folder};
@@ -8,8 +8,8 @@ use ebp::model::Model;
 use miette::miette;
 
 use crate::args::{Common, at_least_one};
-use crate::device;
 use crate::failure::Failure;
+use crate::{device, progress};
 
 const HELP: &str = "\
 Held-out elements are asked for one by one, each given those of its set before it: their positions
@@ -106,7 +106,9 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
             folder,
             seed: arguments.seed,
         };
-        let findings = experiment.run(&model)?;
+        let mut pieces = progress::pieces(arguments.common.quiet);
+        let findings = experiment.run_watched(&model, &mut |piece| pieces.begin(piece))?;
+        pieces.finish();
         findings.save_pictures()?;
         if arguments.keep
             && let Some(fit) = &findings.report.recalibration
@@ -115,5 +117,6 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
         }
         Ok(findings.report)
     })?;
-    arguments.common.print(&report)
+    arguments.common.print(Some(arguments.seed), &report)?;
+    arguments.common.show([Path::new(&report.picture)])
 }

@@ -105,7 +105,11 @@ pub(crate) fn cost(text: &str) -> Result<CostArgument, String> {
 /// Fits, predicts and prints.
 pub(crate) fn run(arguments: &ClassifyArguments) -> Result<(), Failure> {
     let report = arguments.common.install(|| measure(arguments))?;
-    if arguments.common.json { output::print_json(&report) } else { output::print(&report.table()) }
+    if arguments.common.json {
+        return output::print_json(Some(arguments.seed), &report);
+    }
+    output::print(&report.table())?;
+    arguments.common.show(arguments.picture.as_deref())
 }
 
 fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {

@@ -1,7 +1,6 @@
 //! `ebp complete`: several pictures that a picture with missing pixels could be.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use ebp::figure::save;
@@ -100,9 +99,6 @@ pub(crate) struct CompleteArguments {
     common: Common,
 }
 
-/// The bar: pixels, of all completions at once.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} pixels  {elapsed}";
-
 /// What is printed.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -123,8 +119,9 @@ struct Report {
 pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
     let report = arguments.common.install(|| complete(arguments))?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(Some(arguments.seed), &report);
     }
+    let grid = arguments.out.join("grid.png");
     output::print(&format!(
         "{} of {} pixels filled in {} times\n\
          diversity  {:.4} (variance over draws on [-1, 1])\n\
@@ -136,8 +133,9 @@ pub(crate) fn run(arguments: &CompleteArguments) -> Result<(), Failure> {
         report.diversity,
         report.energy,
         arguments.out.display(),
-        arguments.out.join("grid.png").display()
-    ))
+        grid.display()
+    ))?;
+    arguments.common.show([grid.as_path()])
 }
 
 fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
@@ -158,13 +156,14 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
         (None, false, _) => PixelDraw::Mean,
     };
     let stream = Stream::new(arguments.seed, "complete");
-    let bar = progress::bar(given.missing().len() as u64, arguments.common.quiet, TEMPLATE);
-    bar.enable_steady_tick(Duration::from_secs(1));
+    // Pixels of all completions at once.
+    let count = given.missing().len() as u64;
+    let count = progress::count(count, arguments.common.quiet, "pixels");
     let options = CompleteOptions { count: arguments.count, draw, stream, tile: arguments.tile };
     let found = pictures.complete_watched(&given, &options, &mut |done, _| {
-        bar.set_position(done as u64);
+        count.set(done as u64);
     })?;
-    bar.finish_and_clear();
+    count.finish();
     let mut pictures: Vec<_> = (1..)
         .zip(found.images(size))
         .map(|(number, picture)| (format!("completion-{number}.png"), picture))

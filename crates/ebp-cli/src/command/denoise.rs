@@ -71,19 +71,18 @@ struct Report {
 
 /// Clouds of a row of the picture.
 const COLUMNS: usize = 8;
-/// The bar of the clouds.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
 
 /// Denoises and writes.
 pub(crate) fn run(arguments: &DenoiseArguments) -> Result<(), Failure> {
     let report = arguments.common.install(|| denoise(arguments))?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(None, &report);
     }
     output::print(&format!(
         "{} clouds denoised in {} steps; points moved by {:.4} (root mean square): {}\n",
         report.clouds, report.steps, report.moved, report.out
-    ))
+    ))?;
+    arguments.common.show(arguments.picture.as_deref())
 }
 
 fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
@@ -97,7 +96,7 @@ fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
         ..DenoiseSettings::default()
     };
     let count = clouds.num_sets();
-    let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
+    let done = progress::count(count as u64, arguments.common.quiet, "clouds");
     let (mut after, mut moved) = (Vec::new(), 0.0);
     for set in 0..count {
         let noisy = clouds.set(set);
@@ -105,9 +104,9 @@ fn denoise(arguments: &DenoiseArguments) -> Result<Report, Failure> {
         let square: f64 = clean.iter().zip(&*noisy).map(|(a, b)| f64::from((a - b).powi(2))).sum();
         moved += (square * dim as f64 / noisy.len() as f64).sqrt() / count as f64;
         after.push(clean);
-        bar.inc(1);
+        done.inc(1);
     }
-    bar.finish_and_clear();
+    done.finish();
     if let [cloud] = after.as_slice() {
         write_cloud(&arguments.out, &Cloud { dim, points: cloud.clone() })?;
     } else {

@@ -13,13 +13,12 @@ use serde::Serialize;
 use crate::args::DistanceArguments;
 use crate::device;
 use crate::failure::Failure;
-use crate::output;
 use crate::threads::start_threads;
+use crate::{output, progress};
 
 /// The result of `ebp distance`.
 #[derive(Debug, Serialize)]
 struct Report {
-    version: &'static str,
     x: String,
     y: String,
     n: usize,
@@ -28,6 +27,8 @@ struct Report {
     normalisation: &'static str,
     /// How many points were drawn of each set, `null` for all.
     points: Option<usize>,
+    /// Printed with the head of the object.
+    #[serde(skip)]
     seed: u64,
     chamfer: Chamfer,
     hausdorff: Hausdorff,
@@ -61,9 +62,13 @@ struct EmdReport {
 pub(crate) fn run(arguments: &DistanceArguments) -> Result<(), Failure> {
     let report = start_threads(arguments.threads)?.install(|| {
         let (x, y) = (read(&arguments.x, arguments)?, read(&arguments.y, arguments)?);
-        measure(&x, &y, arguments)
+        progress::during(false, "measuring", || measure(&x, &y, arguments))
     })?;
-    if arguments.json { output::print_json(&report) } else { output::print(&report.table()) }
+    if arguments.json {
+        output::print_json(Some(report.seed), &report)
+    } else {
+        output::print(&report.table())
+    }
 }
 
 fn read(path: &Path, arguments: &DistanceArguments) -> Result<ArrangedCloud, Failure> {
@@ -106,7 +111,6 @@ fn measure(
         }
     };
     Ok(Report {
-        version: env!("CARGO_PKG_VERSION"),
         x: arguments.x.display().to_string(),
         y: arguments.y.display().to_string(),
         n: x.len(),

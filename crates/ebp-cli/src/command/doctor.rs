@@ -6,7 +6,7 @@ use ebp::point::{CpuBackend, CudaBackend, Precision};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, progress};
 
 /// Arguments of `ebp doctor`.
 #[derive(Debug, Args)]
@@ -19,7 +19,6 @@ pub(crate) struct DoctorArguments {
 /// What was found.
 #[derive(Debug, Serialize)]
 struct Findings {
-    version: &'static str,
     threads: usize,
     instruction_sets: Vec<&'static str>,
     cpu_peak_gflops: f64,
@@ -27,7 +26,8 @@ struct Findings {
     gpu: Option<Gpu>,
     /// Why no GPU is used.
     no_gpu: Option<String>,
-    /// What `--device auto` takes.
+    /// What `--device auto` takes; printed with the head of the object.
+    #[serde(skip)]
     device: String,
 }
 
@@ -42,15 +42,16 @@ struct Gpu {
 
 /// Looks and prints.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
-    let (gpu, no_gpu) = match gpu() {
+    let look = || (gpu(), CpuBackend::measure_peak_gflops());
+    let (gpu, cpu_peak_gflops) = progress::during(false, "measuring", look);
+    let (gpu, no_gpu) = match gpu {
         Ok(gpu) => (Some(gpu), None),
         Err(error) => (None, Some(error.to_string())),
     };
     let findings = Findings {
-        version: env!("CARGO_PKG_VERSION"),
         threads: rayon::current_num_threads(),
         instruction_sets: SimdLevel::available().into_iter().map(SimdLevel::name).collect(),
-        cpu_peak_gflops: CpuBackend::measure_peak_gflops(),
+        cpu_peak_gflops,
         memory_gib: total_memory(),
         device: match &gpu {
             Some(gpu) => format!("cuda:0, {}", gpu.name),
@@ -60,7 +61,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         no_gpu,
     };
     if arguments.json {
-        return output::print_json(&findings);
+        return output::print_json_of(Some(&findings.device), None, &findings);
     }
     output::print(&findings.text())?;
     Ok(())
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
 impl Findings {
     fn text(&self) -> String {
         let mut lines = vec![
-            format!("ebp          {}", self.version),
+            format!("ebp          {}", env!("CARGO_PKG_VERSION")),
             format!("threads      {}", self.threads),
             format!("CPU          {}", self.instruction_sets.join(", ")),
             format!("             {:.0} GFLOP/s measured, f32, all threads", self.cpu_peak_gflops),

@@ -66,14 +66,12 @@ struct Report {
 
 /// Clouds that are encoded between two looks at the bar.
 const AT_ONCE: usize = 256;
-/// The bar of the clouds.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
 
 /// Encodes and writes.
 pub(crate) fn run(arguments: &EncodeArguments) -> Result<(), Failure> {
     let report = arguments.common.install(|| encode(arguments))?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(None, &report);
     }
     let Report { clouds, features, out, .. } = report;
     output::print(&format!("{clouds} clouds, {features} features each: {out}\n"))
@@ -83,7 +81,7 @@ fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
     let clouds = read_cloud_inputs(&arguments.sets)?;
     let count = clouds.num_sets();
-    let bar = progress::bar(count as u64, arguments.common.quiet, TEMPLATE);
+    let done = progress::count(count as u64, arguments.common.quiet, "clouds");
     let mut values = Vec::new();
     for start in (0..count).step_by(AT_ONCE) {
         let members: Vec<usize> = (start..(start + AT_ONCE).min(count)).collect();
@@ -92,9 +90,9 @@ fn encode(arguments: &EncodeArguments) -> Result<Report, Failure> {
             FeatureName::Pooled => codes.pooled,
             FeatureName::Mean => codes.mean,
         });
-        bar.inc(members.len() as u64);
+        done.inc(members.len() as u64);
     }
-    bar.finish_and_clear();
+    done.finish();
     let width = values.len() / count;
     write_npy(&arguments.out, &Array::new(vec![count, width], values)?, Precision::Single)?;
     if let Some(path) = &arguments.labels {

@@ -18,7 +18,7 @@ use miette::miette;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, progress};
 
 const HELP: &str = "\
 The newest checkpoint is exported: averages in the place of the parameters, no optimiser. Every
@@ -74,7 +74,8 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<(), Failure> {
     check_free(out)?;
     let run_checkpoint_bytes = newest(run)?;
     let model = Model::load(run)?;
-    let saved = model.save(out)?;
+    // The codes of all training sets may be among it.
+    let saved = progress::during(false, "writing weights", || model.save(out))?;
     let (kind, folder) = (model.settings().kind(), out.display());
     let example = match kind {
         "clouds" => format!("ebp sample {folder} -n 12 -o clouds/"),
@@ -93,7 +94,11 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<(), Failure> {
         no_codes: saved.no_codes,
         example,
     };
-    if arguments.json { output::print_json(&report) } else { output::print(&report.to_string()) }
+    if arguments.json {
+        output::print_json(None, &report)
+    } else {
+        output::print(&report.to_string())
+    }
 }
 
 impl Display for Report {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
+use serde::Serialize;
 
 use crate::args::Arguments;
 use crate::failure::Failure;
@@ -21,6 +22,17 @@ pub(crate) struct ManArguments {
     /// Folder of the pages; older ones of the same name are replaced
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    pages: usize,
+    folder: String,
 }
 
 /// Writes the pages.
@@ -31,7 +43,11 @@ pub(crate) fn run(arguments: &ManArguments) -> Result<(), Failure> {
     let count = count(&command);
     clap_mangen::generate_to(command, folder)
         .map_err(|error| Failure::cannot("write the pages in", folder, &error))?;
-    output::print(&format!("{count} pages in {}\n", folder.display()))
+    let report = Report { pages: count, folder: folder.display().to_string() };
+    if arguments.json {
+        return output::print_json(None, &report);
+    }
+    output::print(&format!("{} pages in {}\n", report.pages, report.folder))
 }
 
 /// How many commands there are, those below it with it.

@@ -27,7 +27,7 @@ const CACHE_NAME: &str = "ebp/metrics";
 pub(crate) fn run(arguments: &MetricsArguments) -> Result<(), Failure> {
     let report = start_threads(arguments.threads)?.install(|| measure(arguments))?;
     if arguments.json {
-        output::print_json(&report)
+        output::print_json(Some(report.seed), &report)
     } else {
         output::print(&report.table(arguments.paper))
     }
@@ -52,7 +52,6 @@ fn measure(arguments: &MetricsArguments) -> Result<Report, Failure> {
         Some(oracle) => Some(compare(&oracle, &references, arguments, cache.as_deref(), "oracle")?),
     };
     Ok(Report {
-        version: env!("CARGO_PKG_VERSION"),
         samples: CollectionReport::new(&arguments.samples, &samples),
         references: CollectionReport::new(&arguments.references, &references),
         n: samples.clouds.len(),

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ebp::figure::{run_curves, save};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, show};
 
 /// Arguments of `ebp plot`.
 #[derive(Debug, Args)]
@@ -25,13 +26,31 @@ pub(crate) struct PlotArguments {
     /// Where the picture goes [default: plots/curves.png in the run's folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was drawn.
+#[derive(Debug, Serialize)]
+struct Report {
+    run: String,
+    picture: String,
 }
 
 /// Draws one panel per quantity.
-pub(crate) fn run(arguments: PlotArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let metrics = arguments.run.join("metrics.jsonl");
     let figure = run_curves::draw(&metrics, &arguments.only, arguments.from)?;
-    let out = arguments.out.unwrap_or_else(|| arguments.run.join("plots").join("curves.png"));
+    let out =
+        arguments.out.clone().unwrap_or_else(|| arguments.run.join("plots").join("curves.png"));
     save(&figure, &out)?;
-    output::print(&format!("picture  {}\n", out.display()))
+    let picture = out.display().to_string();
+    if arguments.json {
+        let run = arguments.run.display().to_string();
+        return output::print_json(None, &Report { run, picture });
+    }
+    output::print(&format!("picture  {picture}\n"))?;
+    show::picture(&out, false)
 }

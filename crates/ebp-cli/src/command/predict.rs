@@ -4,12 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use ebp::IndexedSet;
-use ebp::data::table::{ColumnChoice, NamedSet, read_locations, read_table};
+use ebp::data::table::{ColumnChoice, Locations, NamedSet, read_locations, read_table};
+use ebp::figure::density::{Window, points};
+use ebp::figure::heat_map::HeatMap;
+use ebp::figure::save;
 use ebp::model::{
-    Forecast, Model, PredictOptions, density_csv, samples_csv, summary_csv, targets_csv,
+    CurveModel, Forecast, Model, PredictOptions, density_csv, samples_csv, summary_csv, targets_csv,
 };
-use ebp::process::PredictionRule;
+use ebp::process::{PredictionRule, Process};
 use ebp::rng::Stream;
+use image::RgbImage;
 use miette::miette;
 use serde::Serialize;
 
@@ -63,6 +67,11 @@ pub(crate) struct PredictArguments {
     #[arg(long, default_value = "mixture", value_parser = choice(RULES))]
     rule: PredictionRule,
 
+    /// Draw the densities as a map, of one location column and one value column: a panel for each set, of
+    /// the first 12
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+
     /// Seed of the draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -89,6 +98,10 @@ const RULES: &[Choice<PredictionRule>] = &[
     ),
 ];
 
+/// Sets that are drawn, and how many of them side by side.
+const MOST_PANELS: usize = 12;
+const PANELS_PER_ROW: usize = 4;
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -97,6 +110,9 @@ struct Report<'a> {
     /// T of densities exp(f/T)/Z_T, where one was kept with the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    /// Where the map was drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picture: Option<String>,
     sets: &'a [Forecast],
 }
 
@@ -106,6 +122,14 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
         let model = Model::load_on(&arguments.model, &device::open()?)?;
         let curves = model.curves()?;
         let dims = (curves.location_dim(), curves.value_dim());
+        if arguments.picture.is_some() && dims != (1, 1) {
+            return Err(Failure::Usage(miette!(
+                help = "leave `--picture` out",
+                "`--picture` draws one location and one value column, the model has {} and {}",
+                dims.0,
+                dims.1
+            )));
+        }
         let contexts = contexts(arguments.context.as_deref(), &curves.columns(), dims)?;
         let at = read_locations(&arguments.at, &curves.columns())?;
         check("--at", &arguments.at, at.location_dim, dims.0, "location")?;
@@ -125,10 +149,9 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
                 "recalibrated: densities are exp(f/T)/Z with T = {temperature:.4}"
             ));
         }
-        let clock = progress::clock(contexts.len() as u64, arguments.common.quiet);
+        let count = progress::count(contexts.len() as u64, arguments.common.quiet, "sets");
         let mut forecasts = Vec::with_capacity(contexts.len());
         for (number, NamedSet { name, set }) in contexts.iter().enumerate() {
-            clock.set_message(format!("predicting {name}"));
             let options = PredictOptions {
                 num_values: arguments.grid,
                 num_samples: arguments.samples,
@@ -136,14 +159,19 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
                 stream: Stream::new(arguments.seed, "predict").child(number as u64),
             };
             forecasts.push(curves.predict(name, set, &at, &options)?);
-            clock.inc(1);
+            count.inc(1);
         }
-        clock.finish_and_clear();
+        count.finish();
+        if let Some(path) = &arguments.picture {
+            let draw = || draw(curves, &contexts, &at, arguments.rule);
+            save(&progress::during(arguments.common.quiet, "drawing", draw)?, path)?;
+        }
         if arguments.common.json {
             let temperature = model.recalibration().map(|kept| kept.temperature);
             let (steps, sets) = (model.step(), forecasts.as_slice());
-            let report = Report { model: model.name(), steps, temperature, sets };
-            return output::print_json(&report);
+            let picture = arguments.picture.as_ref().map(|path| path.display().to_string());
+            let report = Report { model: model.name(), steps, temperature, picture, sets };
+            return output::print_json(Some(arguments.seed), &report);
         }
         let text = match arguments.show {
             Show::Summary => summary_csv(&forecasts, &at),
@@ -151,8 +179,45 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
             Show::Samples => samples_csv(&forecasts, &at),
             Show::Targets => targets_csv(&forecasts, &at),
         };
-        output::print(&text)
+        output::print(&text)?;
+        arguments.common.show(arguments.picture.as_deref())
     })
+}
+
+/// A map of the density of each set, over all locations that are known or asked for.
+fn draw(
+    model: &CurveModel,
+    contexts: &[NamedSet],
+    at: &Locations,
+    rule: PredictionRule,
+) -> ebp::Result<RgbImage> {
+    let shown = &contexts[..contexts.len().min(MOST_PANELS)];
+    let known = shown.iter().flat_map(|named| named.set.locations());
+    let ends = known
+        .chain(&at.locations)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |ends, &t| (ends.0.min(t), ends.1.max(t)));
+    // A single location has no width of its own.
+    let margin = if ends.0 < ends.1 { 0.0 } else { 0.5 };
+    let locations = (ends.0 - margin, ends.1 + margin);
+    let window = Window { locations, values: model.value_range()? };
+    let panel = |named: &NamedSet| {
+        let predictive = model.condition_by(&named.set, rule)?;
+        window.predicted(&named.name, points(&named.set), predictive.as_ref())
+    };
+    let panels = shown.iter().map(panel).collect::<ebp::Result<Vec<_>>>()?;
+    HeatMap {
+        title: model.name().to_owned(),
+        panels_per_row: panels.len().min(PANELS_PER_ROW),
+        panels,
+        x_range: window.locations,
+        y_range: window.values,
+        x_label: at.names.first().cloned().unwrap_or_default(),
+        y_label: "value".into(),
+        value_label: "density".into(),
+        brightest: None,
+        scale: 2,
+    }
+    .draw()
 }
 
 /// The sets of the context table, or one set of which nothing is known.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, progress};
 
 const HELP: &str = "\
 With --like, items are ranked by Bayesian sets: log p(item | given ones) / p(item) for binary features with Beta
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<(), Failure> {
         None => ranked(arguments),
     })?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(None, &report);
     }
     let mut text =
         format!("{} like {}: {}\n\n", report.items, report.given.join(", "), report.measure);
@@ -236,11 +236,14 @@ fn nearest(arguments: &QueryArguments, document: usize) -> Result<Report, Failur
     };
     let own = shares(document)?;
     let mut found = Vec::with_capacity(count);
+    let done = progress::count(count as u64, arguments.common.quiet, "documents");
     for index in (0..count).filter(|&index| index != document) {
         let other = shares(index)?;
+        done.inc(1);
         let square: f64 = own.iter().zip(&other).map(|(a, b)| (a.sqrt() - b.sqrt()).powi(2)).sum();
         found.push(((0.5 * square).sqrt(), index));
     }
+    done.finish();
     found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let name = |index: usize| {
         let class = data.labels.get(index).map(|&class| format!(", class {}", data.classes[class]));

@@ -92,7 +92,18 @@ fn conduct<R: Serialize + Display + Send>(
     name: &str,
     experiment: impl FnOnce(&mut Laboratory<'_>) -> ebp::Result<Findings<R>> + Send,
 ) -> Result<(), Failure> {
-    let report = common.install(|| {
+    conduct_by(None, common, folder, name, experiment)
+}
+
+/// The same by one seed.
+fn conduct_by<R: Serialize + Display + Send>(
+    seed: Option<u64>,
+    common: &Common,
+    folder: PathBuf,
+    name: &str,
+    experiment: impl FnOnce(&mut Laboratory<'_>) -> ebp::Result<Findings<R>> + Send,
+) -> Result<(), Failure> {
+    let (report, pictures) = common.install(|| {
         let mut progress = Progress::new(common.quiet, &[]);
         let mut laboratory = Laboratory {
             folder,
@@ -103,9 +114,11 @@ fn conduct<R: Serialize + Display + Send>(
         };
         let findings = experiment(&mut laboratory)?;
         findings.keep(&laboratory, name)?;
-        Ok(findings.report)
+        let pictures: Vec<PathBuf> = findings.pictures.into_iter().map(|(path, _)| path).collect();
+        Ok((findings.report, pictures))
     })?;
-    common.print(&report)
+    common.print(seed, &report)?;
+    common.show(pictures.iter().map(PathBuf::as_path))
 }
 
 /// Removes what a folder holds, if that was asked for.

@@ -132,7 +132,10 @@ fn draw_patterns(arguments: &SampleArguments, model: &Model) -> Result<(), Failu
     let started = Instant::now();
     let out = arguments.out.clone().unwrap_or_else(|| arguments.model.join("samples"));
     let stream = Stream::new(arguments.seed, "sample");
-    let counts = model.patterns()?.write_samples(&out, arguments.count, stream)?;
+    let count = progress::count(arguments.count as u64, arguments.common.quiet, "patterns");
+    let patterns = model.patterns()?;
+    let counts = patterns.write_samples_watched(&out, arguments.count, stream, &|| count.inc(1))?;
+    count.finish();
     let number = counts.len() as f64;
     let mean = counts.iter().sum::<usize>() as f64 / number;
     let square: f64 = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum();
@@ -146,7 +149,7 @@ fn draw_patterns(arguments: &SampleArguments, model: &Model) -> Result<(), Failu
         out: out.display().to_string(),
     };
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(Some(arguments.seed), &report);
     }
     output::print(&format!(
         "{} patterns of {} in {:.1} s, {:.2} points on average (standard error {:.2})\nfiles: {}\n",
@@ -183,9 +186,6 @@ struct Report {
 /// Most clouds of a contact sheet, and how many of them in a row.
 const MOST_DRAWN: usize = 64;
 const COLUMNS: usize = 8;
-/// The bar of the clouds.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
-
 /// Draws, writes and reports.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     arguments.common.install(|| draw(arguments))
@@ -216,10 +216,9 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         stream: Stream::new(arguments.seed, "sample"),
     };
     let started = Instant::now();
-    let bar = progress::bar(arguments.count as u64, arguments.common.quiet, TEMPLATE);
-    let drawn =
-        model.sample_watched(&options, &mut |num_done| bar.set_position(num_done as u64))?;
-    bar.finish_and_clear();
+    let count = progress::count(arguments.count as u64, arguments.common.quiet, "clouds");
+    let drawn = model.sample_watched(&options, &mut |num_done| count.set(num_done as u64))?;
+    count.finish();
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &arguments.out {
         write_clouds(path, &drawn.sets, drawn.dim, &arguments.ending)?;
@@ -251,7 +250,7 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         picture: picture.display().to_string(),
     };
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(Some(arguments.seed), &report);
     }
     let share = |share: Option<f64>, digits: usize, word: &str| {
         share.map_or(String::new(), |share| format!(", {:.digits$} % {word}", 100.0 * share))
@@ -274,5 +273,6 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
         share(report.kept, 1, "kept"),
         share(report.acceptance, 0, "accepted"),
         report.picture
-    ))
+    ))?;
+    arguments.common.show([picture.as_path()])
 }

@@ -132,9 +132,6 @@ struct Report {
     sets: Vec<Row>,
 }
 
-/// The bar of the sets.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} sets  {eta} left";
-
 /// Scores and prints.
 pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
     if arguments.codes_only {
@@ -142,7 +139,7 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
     }
     let report = arguments.common.install(|| measure(arguments))?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(Some(arguments.seed), &report);
     }
     let mut head = vec![
         "set",
@@ -232,7 +229,7 @@ struct CodeReport {
 fn print_codes(arguments: &ScoreArguments) -> Result<(), Failure> {
     let report = arguments.common.install(|| measure_codes(arguments))?;
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(None, &report);
     }
     let head = ["set", "points", "log p(θ)", "rank", "KL"];
     let mut lines = vec![head.map(String::from).to_vec()];
@@ -247,7 +244,10 @@ fn print_codes(arguments: &ScoreArguments) -> Result<(), Failure> {
 fn measure_codes(arguments: &ScoreArguments) -> Result<CodeReport, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
     let clouds = read_cloud_inputs(&arguments.sets)?;
-    let scores = model.clouds()?.score_codes(&clouds, arguments.prior)?;
+    let clouds_of = model.clouds()?;
+    let scores = progress::during(arguments.common.quiet, "encoding", || {
+        clouds_of.score_codes(&clouds, arguments.prior)
+    })?;
     let row = |(set, score): (usize, CodeScore)| CodeRow {
         name: clouds.name(set),
         points: clouds.size(set),
@@ -278,7 +278,7 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
         },
         stream: Stream::new(arguments.seed, "score"),
     };
-    let bar = progress::bar(clouds.num_sets() as u64, arguments.common.quiet, TEMPLATE);
+    let count = progress::count(clouds.num_sets() as u64, arguments.common.quiet, "sets");
     let (mut rows, mut log_densities) = (Vec::new(), Vec::new());
     model.clouds()?.score(&clouds, &options, &mut |set, score| {
         let n = score.energies.len() as f64;
@@ -312,9 +312,9 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
         if arguments.points.is_some() {
             log_densities.extend(score.log_densities);
         }
-        bar.inc(1);
+        count.inc(1);
     })?;
-    bar.finish_and_clear();
+    count.finish();
     if let Some(path) = &arguments.points {
         let array = Array::new(vec![log_densities.len()], log_densities)?;
         write_npy(path, &array, Precision::Single)?;

@@ -8,12 +8,13 @@ use ebp::experiment::outcome::judge;
 use ebp::model::{Data, Model, PRESETS, Settings, TrainOptions};
 use ebp::train::Existing;
 use miette::miette;
+use serde::Serialize;
 
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::run::program;
-use crate::{device, interrupt, output};
+use crate::{device, interrupt, output, progress};
 
 const HELP: &str = "\
 A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` takes the folder.
@@ -97,17 +98,19 @@ impl TrainArguments {
 pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     let (name, layers) = layers(arguments)?;
     let settings = Settings::resolve(&layers)?;
+    let seed = Some(settings.seed());
     if arguments.print_config {
-        return output::print(&settings.text()?);
+        return print_settings(&settings, arguments.common.json);
     }
     let directory = directory(arguments, &name)?;
     if arguments.resume {
         Model::check_resumable(&directory)?;
     }
     arguments.common.install(|| {
-        let data = Data::load(&settings)?;
+        let quiet = arguments.common.quiet;
+        let data = progress::during(quiet, "reading the data", || Data::load(&settings))?;
         let device = device::open()?;
-        let mut progress = Progress::new(arguments.common.quiet, settings.headline());
+        let mut progress = Progress::new(quiet, settings.headline());
         let options = TrainOptions {
             directory: Some(directory),
             existing: Some(arguments.existing()),
@@ -118,10 +121,25 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
             program: program(),
         };
         let model = Model::train_on(settings, &data, options)?;
-        let findings = judge(&model, &data, &device)?;
+        let judge = || judge(&model, &data, &device);
+        let findings = progress::during(quiet, "measuring what was learned", judge)?;
         findings.save_pictures()?;
-        arguments.common.print(&findings.report)
+        arguments.common.print(seed, &findings.report)?;
+        arguments.common.show(findings.pictures.iter().map(|(path, _)| path.as_path()))
     })
+}
+
+/// What `--print-config` prints with `--json`.
+#[derive(Debug, Serialize)]
+struct Printed<'a> {
+    settings: &'a Settings,
+}
+
+fn print_settings(settings: &Settings, is_json: bool) -> Result<(), Failure> {
+    if is_json {
+        return output::print_json(Some(settings.seed()), &Printed { settings });
+    }
+    output::print(&settings.text()?)
 }
 
 /// The name of the run and where its settings come from.

@@ -109,7 +109,7 @@ struct Report {
 /// Makes the page, or serves it.
 pub(crate) fn run(arguments: &ViewArguments) -> Result<(), Failure> {
     if arguments.live {
-        return live::serve(only(arguments)?, arguments.port);
+        return live::serve(only(arguments)?, arguments.port, arguments.common.json);
     }
     arguments.common.install(|| write(arguments))
 }
@@ -162,7 +162,7 @@ fn write(arguments: &ViewArguments) -> Result<(), Failure> {
         page: out.display().to_string(),
     };
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(Some(arguments.seed), &report);
     }
     let text = format!(
         "{}: {} clouds of {} points together, {} pictures, {:.1} MB\n",

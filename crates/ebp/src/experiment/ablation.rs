@@ -37,8 +37,10 @@ impl Default for AblationExperiment {
 
 /// All variants.
 #[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct AblationReport(pub Vec<AblationRow>);
+pub struct AblationReport {
+    /// In the order they were trained.
+    pub rows: Vec<AblationRow>,
+}
 
 /// One variant.
 #[derive(Clone, Debug, Serialize)]
@@ -136,6 +138,7 @@ impl AblationExperiment {
             let further: Vec<String> = changes.iter().map(ToString::to_string).collect();
             let subject = self.source.subject(laboratory, name, &further)?;
             dim = subject.model()?.dim();
+            laboratory.watch.begin(&format!("measuring {name}"));
             let samples = subject.samples(PriorKind::Gaussian, PointMethod::Annealed)?;
             rows.push(row(name, &subject, &samples)?);
             sheet.push(samples[..samples.len().min(SHOWN)].to_vec());
@@ -146,7 +149,7 @@ impl AblationExperiment {
         }
         let rows_of_sheet: Vec<&[Vec<f32>]> = sheet.iter().map(Vec::as_slice).collect();
         let picture = (laboratory.file("ablation.png"), draw_rows(&rows_of_sheet, dim));
-        Ok(Findings { report: AblationReport(rows), pictures: vec![picture] })
+        Ok(Findings { report: AblationReport { rows }, pictures: vec![picture] })
     }
 }
 
@@ -202,7 +205,7 @@ impl Display for AblationReport {
             "s",
         ];
         let mut lines = vec![cells(head)];
-        for row in &self.0 {
+        for row in &self.rows {
             lines.push(vec![
                 row.variant.clone(),
                 format!("{:.1}", 100.0 * row.scores.nna_cd),

@@ -16,7 +16,7 @@ use super::generated::{GENERATION_HEAD, nearest_distances};
 use super::subject::Subject;
 use super::text::{cells, table};
 use super::{
-    CloudSource, Findings, Generation, GenerationRow, Laboratory, PartSizes, generation_table,
+    CloudSource, Findings, Generation, GenerationRow, Laboratory, PartSizes, Watch, generation_table,
 };
 use crate::figure::contact_sheet::draw_rows;
 use crate::files::{read_json, write_json};
@@ -147,13 +147,14 @@ impl GenerationExperiment {
             };
             let subject = self.source.subject(laboratory, &name, &further)?;
             let kept = laboratory.file(&format!("{name}.json"));
-            splits.push(kept_rows(&subject, &self.priors, &kept)?);
+            splits.push(kept_rows(&subject, &self.priors, &kept, laboratory.watch)?);
             last = Some(subject);
         }
         let Some(subject) = last else {
             return Err(Error::refused("at least one split is needed"));
         };
         let model = subject.model()?;
+        laboratory.watch.begin("log Z, and the nearest training clouds");
         let standardised = subject.references()?;
         let bounded = &standardised[..standardised.len().min(BOUND_SETS)];
         let stream = Stream::new(model.settings().seed, "reproduce: log Z");
@@ -219,7 +220,12 @@ struct KeptRows {
 }
 
 /// Rows of `priors`, those from `path` that were measured before on a model of the same settings.
-fn kept_rows(subject: &Subject, priors: &[PriorKind], path: &Path) -> Result<Vec<GenerationRow>> {
+fn kept_rows(
+    subject: &Subject,
+    priors: &[PriorKind],
+    path: &Path,
+    watch: &mut dyn Watch,
+) -> Result<Vec<GenerationRow>> {
     let config = crate::config::text_of(subject.settings()?)?;
     let (step, parts) = (subject.step(), Some(subject.sizes()?));
     let mut known = match read_json::<KeptRows>(path) {
@@ -235,6 +241,7 @@ fn kept_rows(subject: &Subject, priors: &[PriorKind], path: &Path) -> Result<Vec
             rows.push(known.swap_remove(place));
             continue;
         }
+        watch.begin(&format!("measuring {}", wanted.name()));
         rows.push(wanted.measure(subject, None)?);
         let all = rows.iter().chain(&known).cloned().collect();
         write_json(

@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::table;
 use crate::Result;
 use crate::pattern::{
-    ChainSettings, Family, Gibbs, Interaction, Moves, Pattern, Summary, Trend, Window, simulate,
+    ChainSettings, Family, Gibbs, Interaction, Moves, Pattern, Summary, Trend, Window,
+    simulate_watched,
 };
 use crate::rng::Stream;
 
@@ -116,15 +117,29 @@ impl SimulationExperiment {
     ///
     /// # Errors
     ///
-    /// As [`simulate`].
+    /// As [`simulate`](crate::pattern::simulate()).
     pub fn run(&self) -> Result<SimulationReport> {
+        self.run_watched(&|| {})
+    }
+
+    /// How many patterns are drawn in all.
+    pub fn num_drawn(&self) -> usize {
+        LAWS.len() * self.num_patterns
+    }
+
+    /// The same; `watch` is called once for every pattern that is drawn, by any thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_watched(&self, watch: &(dyn Fn() + Sync)) -> Result<SimulationReport> {
         let num_steps = self.steps_per_point.max(1) * POINTS;
         let chain =
             ChainSettings { num_steps, moves: self.moves, ..ChainSettings::for_points(POINTS) };
         let mut rows = Vec::new();
         for (number, law) in (0_u64..).zip(&LAWS) {
             let stream = Stream::new(self.seed, "simulation").child(number);
-            let drawn = simulate(&law.model()?, self.num_patterns, &chain, stream)?;
+            let drawn = simulate_watched(&law.model()?, self.num_patterns, &chain, stream, watch)?;
             let found = measure(&drawn)?;
             for &(reference, expected) in law.references {
                 for (q, quantity) in QUANTITIES.into_iter().enumerate() {

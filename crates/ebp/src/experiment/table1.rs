@@ -59,8 +59,10 @@ pub const PUBLISHED: [(&str, &str, [f64; 5]); 12] = [
 
 /// All classes.
 #[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct Table1Report(pub Vec<Table1Class>);
+pub struct Table1Report {
+    /// In the order asked for.
+    pub classes: Vec<Table1Class>,
+}
 
 /// One class.
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +87,7 @@ impl Table1Experiment {
     /// As [`Laboratory::model`]; [`Error::Refused`] if there is no such class.
     pub fn run(&self, laboratory: &mut Laboratory<'_>) -> Result<Findings<Table1Report>> {
         let classes = self.classes.iter().map(|class| self.class(laboratory, class));
-        let report = Table1Report(classes.collect::<Result<_>>()?);
+        let report = Table1Report { classes: classes.collect::<Result<_>>()? };
         Ok(Findings { report, pictures: Vec::new() })
     }
 
@@ -133,7 +135,7 @@ fn find(folder: &Path, class: &str) -> Result<Option<String>> {
 
 impl Display for Table1Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for class in &self.0 {
+        for class in &self.classes {
             let head = ["", "JSD ×10²", "MMD-CD ×10³", "MMD-EMD ×10²", "COV-CD %", "COV-EMD %"];
             let mut lines = vec![cells(head)];
             lines[0].extend(["1-NNA-CD %", "1-NNA-EMD %"].map(String::from));

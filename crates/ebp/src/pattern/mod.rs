@@ -46,6 +46,6 @@ pub use likelihood::{
 pub use network_fit::{Jackknife, NetworkFit, NetworkLaw, fit_network};
 pub use pair_network::{PairLaw, mean_potential};
 pub use residual::{Residual, smoothed_residual};
-pub use simulate::{ChainSettings, Moves, simulate};
+pub use simulate::{ChainSettings, Moves, simulate, simulate_watched};
 pub use summary::Summary;
 pub use window::{Pattern, Window};

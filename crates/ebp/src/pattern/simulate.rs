@@ -176,6 +176,21 @@ pub fn simulate(
     settings: &ChainSettings,
     stream: Stream,
 ) -> Result<Vec<Pattern>> {
+    simulate_watched(model, count, settings, stream, &|| {})
+}
+
+/// The same; `watch` is called once for every pattern that is done, by any thread.
+///
+/// # Errors
+///
+/// As [`simulate`].
+pub fn simulate_watched(
+    model: &Gibbs,
+    count: usize,
+    settings: &ChainSettings,
+    stream: Stream,
+    watch: &(dyn Fn() + Sync),
+) -> Result<Vec<Pattern>> {
     check_density(model)?;
     let draw = |number: usize| {
         let stream = stream.child(number as u64);
@@ -186,7 +201,8 @@ pub fn simulate(
         chain.settle()?;
         chain.pattern()
     };
-    (0..count).into_par_iter().map(draw).collect()
+    let told = |number: usize| draw(number).inspect(|_| watch());
+    (0..count).into_par_iter().map(told).collect()
 }
 
 /// `count` patterns along `num_chains` chains, read every `thin` proposals after the burn-in.

@@ -11,11 +11,12 @@ use super::ClassifyArguments;
 /// Everything that was found, and how.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    version: &'static str,
     features: String,
     labels: String,
     dim: usize,
     items: u64,
+    /// Printed with the head of the object.
+    #[serde(skip)]
     seed: u64,
     #[serde(flatten)]
     protocol: Protocol,
@@ -59,7 +60,6 @@ impl Report {
             precision: confusion.precision(number),
         };
         Self {
-            version: env!("CARGO_PKG_VERSION"),
             features: arguments.features.display().to_string(),
             labels: arguments.labels.display().to_string(),
             dim: features.dim(),

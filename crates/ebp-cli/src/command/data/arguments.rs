@@ -104,6 +104,14 @@ pub(crate) struct ImportArguments {
     /// Write over OUT if it exists
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// Arguments of `ebp data inspect`.
@@ -144,6 +152,10 @@ pub(crate) struct SplitArguments {
     /// Seed of the draw
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments of `ebp data sample-mesh`.
@@ -173,6 +185,14 @@ pub(crate) struct SampleMeshArguments {
     /// Seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// Arguments of `ebp data shapes`.
@@ -215,6 +235,14 @@ pub(crate) struct ShapesArguments {
     /// Folder for `CLASS.npy` [count, points, 3] and a contact sheet `CLASS.png`
     #[arg(value_name = "OUT")]
     pub(crate) out: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 const STROKES_HELP: &str = "\
@@ -248,6 +276,10 @@ pub(crate) struct StrokesArguments {
     /// Seed of the points
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments of `ebp data info`.
@@ -260,6 +292,10 @@ pub(crate) struct InfoArguments {
     /// A copy whose counts are checked
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A class of shapes by name.

@@ -1,16 +1,32 @@
 //! `ebp data import` and `ebp data split`.
 
-use std::io::{Write, stdout};
+use std::fmt::{self, Display};
+use std::path::Path;
 use std::time::Instant;
 
 use ebp::data::Cache;
 use ebp::data::cache::{Split, random_splits};
 use ebp::data::image::{Crop, ImageOptions};
-use ebp::data::import::{ImportOptions, import};
+use ebp::data::import::{ImportOptions, import_watched};
 use miette::miette;
+use serde::Serialize;
 
 use super::arguments::{ImportArguments, SplitArguments};
 use crate::failure::Failure;
+use crate::{output, progress};
+
+/// What a cache holds.
+#[derive(Debug, Serialize)]
+struct Report {
+    cache: String,
+    sets: usize,
+    /// Elements of the smallest and of the largest set.
+    smallest: usize,
+    largest: usize,
+    classes: usize,
+    /// Sets of each.
+    splits: Vec<(&'static str, usize)>,
+}
 
 pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
     if arguments.out.exists() && !arguments.force {
@@ -39,40 +55,71 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
         image,
         drops_non_finite: arguments.drop_nan,
     };
-    let cache = import(&arguments.source, &arguments.out, &options)?;
-    writeln!(
-        stdout(),
-        "{} in {} ({:.1} s)",
-        describe(&cache),
-        arguments.out.display(),
-        begin.elapsed().as_secs_f64()
-    )?;
-    Ok(())
+    let clock = progress::clock(0, arguments.quiet);
+    clock.set_message("reading");
+    let mut count = None;
+    let mut watch = |num_read: usize, num_files: usize| {
+        // Files that can be counted take the place of the clock.
+        clock.finish_and_clear();
+        let new = || progress::count(num_files as u64, arguments.quiet, "files");
+        count.get_or_insert_with(new).set(num_read as u64);
+    };
+    let cache = import_watched(&arguments.source, &arguments.out, &options, &mut watch)?;
+    clock.finish_and_clear();
+    count.iter().for_each(progress::Count::finish);
+    let report = Report::of(&cache, &arguments.out);
+    if arguments.json {
+        return output::print_json(Some(arguments.seed), &report);
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    output::print(&format!("{report} in {} ({seconds:.1} s)\n", report.cache))
 }
 
 pub(super) fn split(arguments: &SplitArguments) -> Result<(), Failure> {
     let cache = Cache::open(&arguments.cache)?;
     let splits = random_splits(cache.len(), arguments.validation, arguments.test, arguments.seed)?;
     let by = cache.meta().normalised_by;
-    cache.rewrite(&arguments.cache, by, |index| splits[index])?;
-    writeln!(stdout(), "{}", describe(&Cache::open(&arguments.cache)?))?;
-    Ok(())
+    progress::during(false, "writing", || {
+        cache.rewrite(&arguments.cache, by, |index| splits[index])
+    })?;
+    let report = Report::of(&Cache::open(&arguments.cache)?, &arguments.cache);
+    if arguments.json {
+        return output::print_json(Some(arguments.seed), &report);
+    }
+    output::print(&format!("{report}\n"))
+}
+
+impl Report {
+    fn of(cache: &Cache, path: &Path) -> Self {
+        let sizes = (0..cache.len()).map(|index| cache.offsets().size(index));
+        let (smallest, largest) =
+            sizes.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+        let count = |split: Split| (split.name(), cache.members(split).len());
+        Self {
+            cache: path.display().to_string(),
+            sets: cache.len(),
+            smallest,
+            largest,
+            classes: cache.meta().classes.len(),
+            splits: Split::ALL.into_iter().map(count).collect(),
+        }
+    }
 }
 
 /// `3977 sets of 2048 elements, 10 classes; train 3579, validation 199, test 199`
-pub(super) fn describe(cache: &Cache) -> String {
-    let sizes = (0..cache.len()).map(|index| cache.offsets().size(index));
-    let (low, high) = sizes.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
-    let elements = if low == high { low.to_string() } else { format!("{low} to {high}") };
-    let classes = match cache.meta().classes.len() {
-        0 => String::new(),
-        count => format!(", {count} classes"),
-    };
-    let splits: Vec<String> = Split::ALL
-        .into_iter()
-        .map(|split| (split, cache.members(split).len()))
-        .filter(|(_, count)| *count > 0)
-        .map(|(split, count)| format!("{} {count}", split.name()))
-        .collect();
-    format!("{} sets of {elements} elements{classes}; {}", cache.len(), splits.join(", "))
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sets, smallest, largest, .. } = self;
+        write!(f, "{sets} sets of {smallest}")?;
+        if smallest != largest {
+            write!(f, " to {largest}")?;
+        }
+        write!(f, " elements")?;
+        if self.classes > 0 {
+            write!(f, ", {} classes", self.classes)?;
+        }
+        let splits = self.splits.iter().filter(|(_, count)| *count > 0);
+        let splits: Vec<String> = splits.map(|(name, count)| format!("{name} {count}")).collect();
+        write!(f, "; {}", splits.join(", "))
+    }
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::arguments::InspectArguments;
 use crate::failure::Failure;
+use crate::{output, progress, show};
 
 const COLUMNS: u32 = 8;
 
@@ -73,12 +74,13 @@ pub(super) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
         return finish(arguments, &data, &report);
     }
     if detect(&arguments.data)? == SourceKind::Images {
-        let images = read_images(&arguments.data, &ImageOptions::default())?;
+        let read = || read_images(&arguments.data, &ImageOptions::default());
+        let images = progress::during(false, "reading", read)?;
         let sets = (0..images.len()).map(|index| images.image(index)).collect();
         let data = Data::Bytes(sets, images.channels, images.width);
         return finish(arguments, &data, &Report::new(&data));
     }
-    let clouds = read_clouds(&arguments.data)?;
+    let clouds = progress::during(false, "reading", || read_clouds(&arguments.data))?;
     let sets = (0..clouds.num_clouds()).map(|index| clouds.cloud(index)).collect();
     let data = Data::Floats(sets, clouds.dim());
     finish(arguments, &data, &Report::new(&data))
@@ -100,12 +102,10 @@ fn finish(arguments: &InspectArguments, data: &Data<'_>, report: &Report) -> Res
         let chosen: Vec<Tile<'_>> = tiles.into_iter().step_by(step).collect();
         save(&contact_sheet::draw(&chosen, COLUMNS), sheet)?;
     }
-    let mut out = stdout();
     if arguments.json {
-        let json = serde_json::to_string_pretty(report).map_err(std::io::Error::other)?;
-        writeln!(out, "{json}")?;
-        return Ok(());
+        return output::print_json(None, report);
     }
+    let mut out = stdout();
     let Report { sets, elements, dim, smallest, largest, .. } = report;
     writeln!(out, "sets          {sets}, of {smallest} to {largest} elements")?;
     writeln!(out, "elements      {elements} of {dim} numbers")?;
@@ -124,7 +124,10 @@ fn finish(arguments: &InspectArguments, data: &Data<'_>, report: &Report) -> Res
     if let Some(name) = &report.normalised_by {
         writeln!(out, "normalised    {name}")?;
     }
-    Ok(())
+    match &arguments.sheet {
+        Some(sheet) => show::picture(sheet, false),
+        None => Ok(()),
+    }
 }
 
 impl Report {

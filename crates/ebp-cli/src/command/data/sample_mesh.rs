@@ -1,6 +1,5 @@
 //! `ebp data sample-mesh`: points on surfaces.
 
-use std::io::{Write, stdout};
 use std::path::Path;
 
 use ebp::data::cloud::{Cloud, write_cloud};
@@ -12,20 +11,30 @@ use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::rng::Stream;
 use miette::miette;
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::arguments::{SampleMeshArguments, SpreadName};
 use crate::failure::Failure;
+use crate::{output, progress};
 
 /// Points drawn for each that is kept, where they are to be spread evenly.
 const SURPLUS: usize = 8;
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    out: String,
+    clouds: usize,
+    /// Of each.
+    points: usize,
+}
 
 pub(super) fn run(arguments: &SampleMeshArguments) -> Result<(), Failure> {
     let stream = Stream::new(arguments.seed, "surface");
     if !arguments.source.is_dir() {
         let cloud = sample(&arguments.source, arguments, stream)?;
         write_cloud(&arguments.out, &cloud)?;
-        writeln!(stdout(), "{} points in {}", cloud.len(), arguments.out.display())?;
-        return Ok(());
+        return tell(arguments, 1, cloud.len());
     }
     let files = mesh_files(&arguments.source)?;
     if files.is_empty() {
@@ -35,25 +44,34 @@ pub(super) fn run(arguments: &SampleMeshArguments) -> Result<(), Failure> {
             MESH_ENDINGS.join(", ")
         )));
     }
+    let count = progress::count(files.len() as u64, arguments.quiet, "meshes");
     let clouds: Vec<ebp::Result<Cloud>> = files
         .par_iter()
         .enumerate()
-        .map(|(number, file)| sample(file, arguments, stream.child(number as u64)))
+        .map(|(number, file)| {
+            sample(file, arguments, stream.child(number as u64)).inspect(|_| count.inc(1))
+        })
         .collect();
+    count.finish();
     let mut points = Vec::new();
     for cloud in clouds {
         points.extend(cloud?.points);
     }
     let array = Array::new(vec![files.len(), arguments.points, 3], points)?;
     write_npy(&arguments.out, &array, Precision::Single)?;
-    writeln!(
-        stdout(),
-        "{} clouds of {} points in {}",
-        files.len(),
-        arguments.points,
-        arguments.out.display()
-    )?;
-    Ok(())
+    tell(arguments, files.len(), arguments.points)
+}
+
+fn tell(arguments: &SampleMeshArguments, clouds: usize, points: usize) -> Result<(), Failure> {
+    let report = Report { out: arguments.out.display().to_string(), clouds, points };
+    if arguments.json {
+        return output::print_json(Some(arguments.seed), &report);
+    }
+    let out = &report.out;
+    output::print(&match clouds {
+        1 if !arguments.source.is_dir() => format!("{points} points in {out}\n"),
+        _ => format!("{clouds} clouds of {points} points in {out}\n"),
+    })
 }
 
 fn sample(path: &Path, arguments: &SampleMeshArguments, stream: Stream) -> ebp::Result<Cloud> {

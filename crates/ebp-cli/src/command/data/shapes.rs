@@ -1,7 +1,7 @@
 //! `ebp data shapes`: built-in shapes as clouds, with a contact sheet.
 
 use std::fs;
-use std::io::{Write, stdout};
+use std::path::Path;
 
 use ebp::data::mesh::write_mesh;
 use ebp::data::normalise::Affine;
@@ -9,53 +9,102 @@ use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
 use ebp::figure::contact_sheet::{self, Tile};
 use ebp::figure::save;
+use serde::Serialize;
 
 use super::arguments::ShapesArguments;
 use crate::failure::Failure;
+use crate::{output, progress, show};
 
 /// Shapes on a contact sheet at most, and in one of its rows.
 const MOST_TILES: usize = 40;
 const COLUMNS: u32 = 5;
 
+/// Shapes between two looks at the bar.
+const AT_ONCE: usize = 64;
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    classes: Vec<ClassReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct ClassReport {
+    class: &'static str,
+    shapes: usize,
+    /// Of each.
+    points: usize,
+    out: String,
+    picture: String,
+    /// The folder of the meshes, if they were asked for.
+    meshes: Option<String>,
+}
+
 pub(super) fn run(arguments: &ShapesArguments) -> Result<(), Failure> {
-    let make = |folder: &std::path::Path| {
+    let report = draw(arguments)?;
+    if arguments.json {
+        return output::print_json(Some(arguments.seed), &report);
+    }
+    for ClassReport { class, shapes, points, out, picture, .. } in &report.classes {
+        output::print(&format!(
+            "{class}: {shapes} shapes of {points} points in {out}, the first of them in {picture}\n"
+        ))?;
+        show::picture(Path::new(picture), arguments.quiet)?;
+    }
+    Ok(())
+}
+
+fn draw(arguments: &ShapesArguments) -> Result<Report, Failure> {
+    let make = |folder: &Path| {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::cannot("make the folder", folder, &error))
     };
     make(&arguments.out)?;
+    let mut classes = Vec::new();
+    let total = arguments.class.len() * arguments.count;
+    let done = progress::count(total as u64, arguments.quiet, "shapes");
     for &class in &arguments.class {
         let class = ShapeClass::from(class);
         let (seed, first, count) = (arguments.seed, arguments.first, arguments.count);
-        let clouds = shape_clouds(class, seed, first, count, arguments.points)?;
-        let tiles: Vec<Tile<'_>> = (0..clouds.num_clouds().min(MOST_TILES))
-            .map(|index| Tile::Cloud { points: clouds.cloud(index), dim: 3 })
+        let mut points = Vec::with_capacity(3 * count * arguments.points);
+        // A shape is a function of the seed and its number.
+        for start in (0..count).step_by(AT_ONCE) {
+            let (from, some) = (first + start as u64, AT_ONCE.min(count - start));
+            let clouds = shape_clouds(class, seed, from, some, arguments.points)?;
+            points.extend_from_slice(clouds.points());
+            done.inc(some as u64);
+        }
+        let tiles: Vec<Tile<'_>> = points
+            .chunks_exact(3 * arguments.points)
+            .take(MOST_TILES)
+            .map(|points| Tile::Cloud { points, dim: 3 })
             .collect();
         let sheet = arguments.out.join(format!("{}.png", class.name()));
         save(&contact_sheet::draw(&tiles, COLUMNS), &sheet)?;
 
-        let mut points = clouds.points().to_vec();
         for cloud in points.chunks_exact_mut(3 * arguments.points) {
             Affine::of_cloud(arguments.normalise.into(), cloud, 3).apply(cloud);
         }
         let path = arguments.out.join(format!("{}.npy", class.name()));
         let array = Array::new(vec![count, arguments.points, 3], points)?;
         write_npy(&path, &array, Precision::Single)?;
-        if arguments.meshes {
-            let folder = arguments.out.join(class.name());
-            make(&folder)?;
+        let meshes = arguments.meshes.then(|| arguments.out.join(class.name()));
+        if let Some(folder) = &meshes {
+            make(folder)?;
             for number in first..first + count as u64 {
                 let mesh = shape_mesh(class, seed, number);
                 write_mesh(&folder.join(format!("{number}.obj")), &mesh)?;
             }
         }
-        writeln!(
-            stdout(),
-            "{}: {count} shapes of {} points in {}, the first of them in {}",
-            class.name(),
-            arguments.points,
-            path.display(),
-            sheet.display()
-        )?;
+        classes.push(ClassReport {
+            class: class.name(),
+            shapes: count,
+            points: arguments.points,
+            out: path.display().to_string(),
+            picture: sheet.display().to_string(),
+            meshes: meshes.map(|folder| folder.display().to_string()),
+        });
     }
-    Ok(())
+    done.finish();
+    Ok(Report { classes })
 }

@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use crate::progress::{LINE_INTERVAL, bar, duration};
 
 /// The bar of the pairs.
-const TEMPLATE: &str = "{msg} {wide_bar} {pos}/{len} pairs  {eta} left";
+const TEMPLATE: &str = "{msg} {wide_bar} {pos}/{len} pairs  {per_sec}  {eta} left";
 
 /// Shows the progress of one evaluation on stderr.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl PairProgress {
                 // If nobody can read it, the work goes on all the same.
                 drop(writeln!(
                     stderr(),
-                    "{name} {distance}: {} of {} pairs  {} left",
+                    "{name} {distance}: {} of {} pairs  {rate:.0} pairs/s  {} left",
                     at.num_done,
                     at.num_pairs,
                     duration(left)

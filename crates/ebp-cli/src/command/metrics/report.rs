@@ -12,7 +12,6 @@ use crate::args::PaperClass;
 /// The result of `ebp metrics`. Numbers are not scaled.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) version: &'static str,
     pub(super) samples: CollectionReport,
     pub(super) references: CollectionReport,
     /// How many samples, and how many references.
@@ -24,6 +23,8 @@ pub(super) struct Report {
     pub(super) points: Option<usize>,
     /// How many sets were drawn of each collection, `null` for all.
     pub(super) subset: Option<usize>,
+    /// Printed with the head of the object.
+    #[serde(skip)]
     pub(super) seed: u64,
     pub(super) chamfer_convention: &'static str,
     #[serde(flatten)]
@@ -223,7 +224,10 @@ impl Report {
         let mut lines = vec![
             format!(
                 "ebp {} metrics, {} coordinates, normalisation {}, seed {}",
-                self.version, self.dim, self.normalisation, self.seed
+                env!("CARGO_PKG_VERSION"),
+                self.dim,
+                self.normalisation,
+                self.seed
             ),
             format!("samples     {}: {}", self.samples.path, size(&self.samples)),
             format!("references  {}: {}", self.references.path, size(&self.references)),

@@ -19,9 +19,6 @@ use crate::args::name_of;
 use crate::failure::Failure;
 use crate::{output, progress};
 
-/// The bar of the clouds, or of the frames.
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} clouds  {eta} left";
-
 #[derive(Debug, Serialize)]
 struct Report {
     out: String,
@@ -68,8 +65,9 @@ fn draw(arguments: &RenderArguments) -> Result<(), Failure> {
         )));
     }
     let panels = first.panels.len() * num_frames;
-    let bar = progress::bar(panels as u64, arguments.common.quiet, TEMPLATE);
-    let done = || bar.inc(1);
+    // Of every frame.
+    let count = progress::count(panels as u64, arguments.common.quiet, "clouds");
+    let done = || count.inc(1);
     let azimuths = [options.view.azimuth];
     let fit =
         |sheets: &[Sheet]| -> Vec<Frame> { frames(sheets, &options, &azimuths, places_alike) };
@@ -97,7 +95,7 @@ fn draw(arguments: &RenderArguments) -> Result<(), Failure> {
             }
         }
     }
-    bar.finish_and_clear();
+    count.finish();
     let points = first.panels.iter().map(|panel| panel.scene.len()).sum();
     let report = Report {
         out: arguments.out.display().to_string(),
@@ -111,7 +109,7 @@ fn draw(arguments: &RenderArguments) -> Result<(), Failure> {
         seconds: started.elapsed().as_secs_f64(),
     };
     if arguments.common.json {
-        return output::print_json(&report);
+        return output::print_json(None, &report);
     }
     let frames = if moves { format!(", {num_frames} frames") } else { String::new() };
     output::print(&format!(
@@ -126,7 +124,8 @@ fn draw(arguments: &RenderArguments) -> Result<(), Failure> {
         report.bytes as f64 / 1e6,
         report.seconds,
         report.out
-    ))
+    ))?;
+    arguments.common.show([arguments.out.as_path()])
 }
 
 fn make_folder(out: &Path) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use ebp::pattern::Moves;
 use super::conduct;
 use crate::args::{Choice, Common, at_least_one, choice};
 use crate::failure::Failure;
+use crate::progress;
 
 const HELP: &str = "\
 Two elements a and b of a set, a context C, and every density asked of the process itself, in nats:
@@ -95,8 +96,14 @@ pub(super) struct SbcArguments {
 impl SbcArguments {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let known = KnownPosteriors { num_simulations: self.simulations, seed: self.seed };
-        let report = self.common.install(|| Ok(known.run()?))?;
-        self.common.print(&report)
+        let report = self.common.install(|| {
+            let count = known.num_simulated() as u64;
+            let count = progress::count(count, self.common.quiet, "simulations");
+            let found = known.run_watched(&|| count.inc(1))?;
+            count.finish();
+            Ok(found)
+        })?;
+        self.common.print(Some(self.seed), &report)
     }
 }
 
@@ -136,8 +143,14 @@ impl SimulationArguments {
             moves: self.sampler,
             seed: self.seed,
         };
-        let report = self.common.install(|| Ok(experiment.run()?))?;
-        self.common.print(&report)
+        let report = self.common.install(|| {
+            let count = experiment.num_drawn() as u64;
+            let count = progress::count(count, self.common.quiet, "patterns");
+            let found = experiment.run_watched(&|| count.inc(1))?;
+            count.finish();
+            Ok(found)
+        })?;
+        self.common.print(Some(self.seed), &report)
     }
 }
 

@@ -7,7 +7,7 @@ use ebp::experiment::completion::CompletionExperiment;
 use ebp::model::Settings;
 use miette::miette;
 
-use super::{conduct, forget};
+use super::{conduct_by, forget};
 use crate::args::{Common, at_least_one};
 use crate::failure::Failure;
 
@@ -97,6 +97,6 @@ impl CompletionArguments {
             changes,
             seconds: self.seconds.map(|seconds| seconds as f64),
         };
-        conduct(&self.common, out, name, |lab| experiment.run(lab))
+        conduct_by(Some(self.seed), &self.common, out, name, |lab| experiment.run(lab))
     }
 }

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use miette::miette;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::request::{Refusal, Wanted, parse, read, refused};
@@ -48,8 +49,15 @@ struct Server {
     busy: AtomicUsize,
 }
 
+/// Where the page is, for whoever started the server.
+#[derive(Debug, Serialize)]
+struct Serving {
+    url: String,
+    port: u16,
+}
+
 /// Serves until Ctrl-C.
-pub(super) fn serve(run: &Path, port: u16) -> Result<(), Failure> {
+pub(super) fn serve(run: &Path, port: u16, is_json: bool) -> Result<(), Failure> {
     if !folder::is_run(run) {
         return Err(Failure::Usage(miette!(
             help = "give the folder of a run that was begun, such as runs/shapes of `ebp train shapes`",
@@ -74,7 +82,12 @@ pub(super) fn serve(run: &Path, port: u16) -> Result<(), Failure> {
         steps: steps_of(run),
         busy: AtomicUsize::new(0),
     });
-    output::print(&format!("http://127.0.0.1:{port}/  (Ctrl-C ends it; the run goes on)\n"))?;
+    let url = format!("http://127.0.0.1:{port}/");
+    if is_json {
+        output::print_json(None, &Serving { url, port })?;
+    } else {
+        output::print(&format!("{url}  (Ctrl-C ends it; the run goes on)\n"))?;
+    }
     while !IS_OVER.load(Ordering::SeqCst) {
         match listener.accept() {
             Ok((stream, _)) => take(&server, stream),

@@ -36,14 +36,20 @@ struct Part {
     infos: Vec<SetInfo>,
 }
 
-pub(super) fn import(source: &Path, out: &Path, options: &ImportOptions) -> Result<()> {
+pub(super) fn import(
+    source: &Path,
+    out: &Path,
+    options: &ImportOptions,
+    watch: &mut dyn FnMut(usize, usize),
+) -> Result<()> {
     let files = if source.is_dir() { cloud_files(source)? } else { vec![source.to_path_buf()] };
     let index = Index::beside(source, &files)?;
     // Text beside the clouds, such as lists of names, is no cloud.
     let files: Vec<PathBuf> =
         files.into_iter().filter(|file| !index.texts.contains(file)).collect();
     let mut writer: Option<CacheWriter> = None;
-    for chunk in files.chunks(CHUNK) {
+    watch(0, files.len());
+    for (number, chunk) in files.chunks(CHUNK).enumerate() {
         let parts: Vec<Result<Part>> =
             chunk.par_iter().map(|file| read_part(source, file, &index, options)).collect();
         for part in parts {
@@ -66,6 +72,7 @@ pub(super) fn import(source: &Path, out: &Path, options: &ImportOptions) -> Resu
                 }
             }
         }
+        watch(number * CHUNK + chunk.len(), files.len());
     }
     let Some(mut writer) = writer else {
         return Err(Error::invalid("source", "files of clouds", "none"));

@@ -125,12 +125,27 @@ fn kind_of_file(file: &Path) -> Result<SourceKind> {
 ///
 /// What the readers and [`CacheWriter`](super::CacheWriter) say.
 pub fn import(source: &Path, out: &Path, options: &ImportOptions) -> Result<Cache> {
+    import_watched(source, out, options, &mut |_, _| {})
+}
+
+/// The same; `watch` is told how many files of clouds are read, and of how many. Other sources are one
+/// piece.
+///
+/// # Errors
+///
+/// As [`import`].
+pub fn import_watched(
+    source: &Path,
+    out: &Path,
+    options: &ImportOptions,
+    watch: &mut dyn FnMut(usize, usize),
+) -> Result<Cache> {
     if !source.exists() {
         let error = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(Error::io("read", source)(error));
     }
     match detect(source)? {
-        SourceKind::Clouds => clouds::import(source, out, options)?,
+        SourceKind::Clouds => clouds::import(source, out, options, watch)?,
         SourceKind::Mnist => others::mnist(source, out)?,
         SourceKind::Images => others::images(source, out, options)?,
         SourceKind::Svmlight => others::words(source, out, options, false)?,

@@ -28,6 +28,8 @@ const SPREAD: f64 = 0.5;
 const LENGTH_SCALE: f64 = 0.5;
 /// Cells of histograms.
 const CELLS: usize = 20;
+/// Models that are simulated.
+const NUM_ROWS: usize = 4;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +65,28 @@ impl KnownPosteriors {
     ///
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if there are too few simulations.
     pub fn run(&self) -> Result<KnownReport> {
+        self.run_watched(&|| {})
+    }
+
+    /// How many simulations there are in all.
+    pub fn num_simulated(&self) -> usize {
+        NUM_ROWS * self.num_simulations
+    }
+
+    /// The same; `watch` is called after every simulation.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_watched(&self, watch: &dyn Fn()) -> Result<KnownReport> {
         let row = |name: &str, narrowed: Option<f64>, one: &dyn Fn(u64) -> Result<f64>| {
-            let found = (0..self.num_simulations as u64).map(one).collect::<Result<Vec<_>>>()?;
+            let told = |number: u64| one(number).inspect(|_| watch());
+            let found = (0..self.num_simulations as u64).map(told).collect::<Result<Vec<_>>>()?;
             let positions = Uniformity::of(&found, CELLS)?;
             Ok(KnownRow { name: name.to_owned(), narrowed, positions })
         };
         let stream = |name: &str| Stream::new(self.seed, name);
-        let rows = vec![
+        let rows: [KnownRow; NUM_ROWS] = [
             row("conjugate Gaussian sets", None, &|n| {
                 Ok(conjugate(stream("conjugate").child(n), size(n), 1.0))
             })?,
@@ -79,7 +96,7 @@ impl KnownPosteriors {
                 Ok(conjugate(stream("conjugate").child(n), size(n), 0.8))
             })?,
         ];
-        Ok(KnownReport { rows })
+        Ok(KnownReport { rows: rows.into() })
     }
 }
 

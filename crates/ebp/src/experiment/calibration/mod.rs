@@ -58,9 +58,22 @@ impl CalibrationExperiment {
     /// [`Error::Refused`] if the model has no predictive densities of single values or there are too few
     /// data; otherwise what the model says.
     pub fn run(&self, model: &Model) -> Result<Findings<CalibrationReport>> {
+        self.run_watched(model, &mut |_| {})
+    }
+
+    /// The same; `watch` is told what begins.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_watched(
+        &self,
+        model: &Model,
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<Findings<CalibrationReport>> {
         let (report, plots) = match model.settings().kind() {
-            "curves" => self.curves(model, model.curves()?)?,
-            "pictures" => self.pictures(model, model.pictures()?)?,
+            "curves" => self.curves(model, model.curves()?, watch)?,
+            "pictures" => self.pictures(model, model.pictures()?, watch)?,
             kind => {
                 let message = format!("a model of {kind} has no densities of values at locations");
                 let help = "models of curves, tables and pictures can be calibrated";
@@ -77,16 +90,25 @@ impl CalibrationExperiment {
         Stream::new(self.seed, name)
     }
 
-    fn curves(&self, model: &Model, process: &CurveModel) -> Result<Asked> {
+    fn curves(
+        &self,
+        model: &Model,
+        process: &CurveModel,
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<Asked> {
+        watch("drawing questions");
         let questions = Questions::of_curves(self, model, process)?;
         let range = process.value_range()?;
         let is_single = process.value_dim() == 1;
+        watch("fitting a temperature");
         let fit =
             if is_single { fit_curves(process, &questions.choose, model.step())? } else { None };
         let mut rows = Vec::new();
         let mut row = |name: &str, process: &dyn Process| -> Result<()> {
             let tasks = &questions.report;
+            watch(&format!("{name}: ranks among draws"));
             let found = ranks(process, tasks, self.num_draws, self.stream("calibration ranks"))?;
+            watch(&format!("{name}: positions"));
             let found = if is_single {
                 CalibrationRow::new(name, &standings(process, tasks, range)?, &questions.sets)?
             } else {
@@ -103,11 +125,13 @@ impl CalibrationExperiment {
             row(&name, &process.at_temperature(fit.temperature))?;
         }
         if let Some(family) = questions.family {
+            watch("the true law: positions");
             let found = true_standings(family, &questions.report)?;
             rows.push(CalibrationRow::new("the true law", &found, &questions.sets)?);
         }
         let latent = match process.energy_based() {
             Some(energy_based) if self.num_simulations > 0 => {
+                watch("simulations of θ");
                 let contexts = questions.report.iter().map(|task| &task.context);
                 let count = (self.num_simulations, process.settings().tasks.max_context);
                 let stream = self.stream("simulations");
@@ -124,7 +148,12 @@ impl CalibrationExperiment {
         Ok(asked(model, questions.source, rows, fit, latent))
     }
 
-    fn pictures(&self, model: &Model, pictures: &PictureModel) -> Result<Asked> {
+    fn pictures(
+        &self,
+        model: &Model,
+        pictures: &PictureModel,
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<Asked> {
         if pictures.size().channels != 1 {
             let message = "positions of pixels with several channels are not defined";
             return Err(Error::refused(message).with_help("grey pictures can be calibrated"));
@@ -134,11 +163,13 @@ impl CalibrationExperiment {
             return Err(Error::refused(message)
                 .with_help("a model of pictures is asked about the pictures of its settings"));
         }
+        watch("drawing questions");
         let questions = Questions::of_pictures(self, model, pictures)?;
         let process = pictures.process();
         let num_draws = pictures.settings().evaluation.num_draws;
         let laws =
             |tasks: &[Task], name: &str| level_laws(process, tasks, num_draws, self.stream(name));
+        watch("pixels to report");
         let report = laws(&questions.report, "levels to report")?;
         let standings = |laws: &[LevelLaw], temperature: f64| -> Vec<Standing> {
             laws.par_iter().map(|law| law.standing(temperature)).collect()
@@ -147,6 +178,7 @@ impl CalibrationExperiment {
             vec![CalibrationRow::new(process.name(), &standings(&report, 1.0), &questions.sets)?];
         let mut fit = None;
         if process.name().starts_with("ebp") {
+            watch("pixels to fit a temperature");
             let choose = laws(&questions.choose, "levels to choose")?;
             let nats = |temperature: f64| mean_nats(&standings(&choose, temperature));
             let found = fit_temperature(&nats, choose.len(), model.step());

@@ -23,7 +23,8 @@ use crate::data::events::events_bytes;
 use crate::data::pattern::{PointPattern, pattern_bytes};
 use crate::files::create_folder;
 use crate::pattern::{
-    ChainSettings, DeepSets, Events, Gibbs, Hawkes, Pattern, StationaryDpp, Window, simulate,
+    ChainSettings, DeepSets, Events, Gibbs, Hawkes, Pattern, StationaryDpp, Window,
+    simulate_watched,
 };
 use crate::rng::Stream;
 use crate::train::{Evaluation, Finished};
@@ -154,12 +155,23 @@ impl PatternModel {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if it is a process of events; as [`simulate`].
+    /// [`Error::Refused`] if it is a process of events; as [`simulate`](crate::pattern::simulate()).
     pub fn sample(&self, count: usize, stream: Stream) -> Result<Vec<Pattern>> {
+        self.sample_watched(count, stream, &|| {})
+    }
+
+    /// The same; `watch` is called once for every pattern that is done.
+    fn sample_watched(
+        &self,
+        count: usize,
+        stream: Stream,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Pattern>> {
         match &self.law {
-            Law::Gibbs(model) => simulate(model, count, &self.chain(), stream),
+            Law::Gibbs(model) => simulate_watched(model, count, &self.chain(), stream, watch),
             Law::Dpp(model) => {
-                (0..count).map(|number| model.simulate(stream.child(number as u64))).collect()
+                let draw = |number: usize| model.simulate(stream.child(number as u64));
+                (0..count).map(|number| draw(number).inspect(|_| watch())).collect()
             }
             Law::Hawkes(_) => Err(Error::refused("events have times, not places")
                 .with_help("`sample_events` draws them")),
@@ -186,6 +198,21 @@ impl PatternModel {
     ///
     /// As [`sample`](Self::sample); what the disk says.
     pub fn write_samples(&self, folder: &Path, count: usize, stream: Stream) -> Result<Vec<usize>> {
+        self.write_samples_watched(folder, count, stream, &|| {})
+    }
+
+    /// The same; `watch` is called once for every pattern that is drawn.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_samples`](Self::write_samples).
+    pub fn write_samples_watched(
+        &self,
+        folder: &Path,
+        count: usize,
+        stream: Stream,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Vec<usize>> {
         create_folder(folder)?;
         let write = |number: usize, ending: &str, bytes: Vec<u8>| {
             let path: PathBuf = folder.join(format!("{number:04}.{ending}"));
@@ -198,7 +225,7 @@ impl PatternModel {
             }
             return Ok(drawn.iter().map(|events| events.times().len()).collect());
         }
-        let drawn = self.sample(count, stream)?;
+        let drawn = self.sample_watched(count, stream, watch)?;
         for (number, pattern) in drawn.iter().enumerate() {
             let pattern = PointPattern {
                 title: format!("{} {number}", self.settings.process.name()),
