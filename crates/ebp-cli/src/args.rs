@@ -32,6 +32,7 @@ use crate::command::score::ScoreArguments;
 use crate::command::train::TrainArguments;
 use crate::command::view::ViewArguments;
 use crate::device::DeviceArguments;
+use crate::theme::ThemeArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -39,6 +40,9 @@ use crate::device::DeviceArguments;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
+
+    #[command(flatten)]
+    pub(crate) theme: ThemeArguments,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -26,10 +26,12 @@ pub(crate) mod view;
 use crate::args::{Arguments, Command};
 use crate::device;
 use crate::failure::Failure;
+use crate::theme;
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     device::choose(arguments.device);
+    theme::choose(arguments.theme);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),

@@ -8,8 +8,8 @@ use ebp::model::Model;
 use miette::miette;
 
 use crate::args::{Common, at_least_one};
-use crate::device;
 use crate::failure::Failure;
+use crate::{device, theme};
 
 const HELP: &str = "\
 Held-out elements are asked for one by one, each given those of its set before it: their positions
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
             seed: arguments.seed,
         };
         let findings = experiment.run(&model)?;
-        findings.save_pictures()?;
+        findings.save_pictures(theme::chosen())?;
         if arguments.keep
             && let Some(fit) = &findings.report.recalibration
         {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ebp::figure::{run_curves, save};
+use ebp::figure::run_curves;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, theme};
 
 /// Arguments of `ebp plot`.
 #[derive(Debug, Args)]
@@ -22,7 +22,8 @@ pub(crate) struct PlotArguments {
     #[arg(long, value_name = "STEP", default_value_t = 0)]
     from: u64,
 
-    /// Where the picture goes [default: plots/curves.png in the run's folder]
+    /// Where the picture goes: .svg, or .png with an .svg beside it [default: plots/curves.png in the run's
+    /// folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -32,6 +33,6 @@ pub(crate) fn run(arguments: PlotArguments) -> Result<(), Failure> {
     let metrics = arguments.run.join("metrics.jsonl");
     let figure = run_curves::draw(&metrics, &arguments.only, arguments.from)?;
     let out = arguments.out.unwrap_or_else(|| arguments.run.join("plots").join("curves.png"));
-    save(&figure, &out)?;
+    figure.save(&out, theme::chosen())?;
     output::print(&format!("picture  {}\n", out.display()))
 }

@@ -13,7 +13,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::run::program;
-use crate::{device, interrupt, output};
+use crate::{device, interrupt, output, theme};
 
 const HELP: &str = "\
 A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` takes the folder.
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
         };
         let model = Model::train_on(settings, &data, options)?;
         let findings = judge(&model, &data, &device)?;
-        findings.save_pictures()?;
+        findings.save_pictures(theme::chosen())?;
         arguments.common.print(&findings.report)
     })
 }

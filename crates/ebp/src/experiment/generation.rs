@@ -177,7 +177,7 @@ impl GenerationExperiment {
             log_partition,
             picture: picture.display().to_string(),
         };
-        Ok(Findings { report, pictures: vec![(picture, draw_rows(&sheet, model.dim()))] })
+        Ok(Findings { report, pictures: vec![(picture, draw_rows(&sheet, model.dim()).into())] })
     }
 }
 
