@@ -134,7 +134,7 @@ fn number(value: f64, step: f64, largest: f64) -> String {
     // A sum of steps that should be 0 has no sign.
     let value = if value.abs() < 1e-9 * step { 0.0 } else { value };
     let order = |number: f64| number.abs().log10().floor();
-    if largest >= 1e6 || largest < 1e-3 {
+    if !(1e-3..1e6).contains(&largest) {
         if value == 0.0 {
             return "0".into();
         }
@@ -167,9 +167,10 @@ fn plain_or_power(value: f64) -> String {
 /// `1.20e6` as 1.2×10⁶, `1.0e-4` as 10⁻⁴.
 fn power(text: &str) -> String {
     let Some((mantissa, exponent)) = text.split_once('e') else { return with_minus(text) };
-    let mantissa = match mantissa.contains('.') {
-        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
-        false => mantissa,
+    let mantissa = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        mantissa
     };
     let raised: String = exponent
         .chars()

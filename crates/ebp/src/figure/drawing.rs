@@ -244,7 +244,7 @@ impl Drawing {
                 Mark::Lines { lines, .. } => *lines = lines.iter().map(moved_line).collect(),
                 Mark::Polygon { contour, .. } => *contour = moved_line(contour),
                 Mark::Dot { centre: place, .. } | Mark::Text { place, .. } => {
-                    *place = moved(*place)
+                    *place = moved(*place);
                 }
             }
             mark
@@ -328,7 +328,7 @@ mod tests {
         ];
         let figure = stack(&all, 2);
         // Columns: 6 + 19 and 8 + 22; rows: 2 + 10 and 1.5 + 7.5.
-        assert_eq!(figure.size(), [55.0, 21.0]);
+        assert_eq!(figure.size().to_vec(), [55.0, 21.0]);
         let corners: Vec<[f64; 2]> = figure
             .marks
             .iter()
@@ -338,7 +338,7 @@ mod tests {
             })
             .collect();
         assert_eq!(corners, [[6.0, 2.0], [33.0, 2.0], [6.0, 13.5]]);
-        assert_eq!(stack(&[], 3).size(), [1.0, 1.0]);
+        assert_eq!(stack(&[], 3).size().to_vec(), [1.0, 1.0]);
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub(super) fn clipped(points: &[[f64; 2]], area: Area) -> Vec<Vec<[f64; 2]>> {
             Some(line) if is_joined => line.push(b),
             _ => lines.push(vec![a, b]),
         }
-        is_joined = b == pair[1];
+        // A part that reaches the end of its piece goes on with the next.
+        is_joined = b.map(f64::to_bits) == pair[1].map(f64::to_bits);
     }
     lines
 }
@@ -62,11 +63,11 @@ fn inside(a: [f64; 2], b: [f64; 2], area: Area) -> Option<[[f64; 2]; 2]> {
     }
     let (mut from, mut to) = (0.0_f64, 1.0_f64);
     let bounds = [[area.left, area.right()], [area.top, area.bottom()]];
-    for axis in 0..2 {
+    for ((a, b), [low, high]) in a.iter().zip(b).zip(bounds) {
         // Halves keep the difference of huge numbers finite.
-        let step = 0.5 * b[axis] - 0.5 * a[axis];
-        for (edge, sign) in [(bounds[axis][0], 1.0), (bounds[axis][1], -1.0)] {
-            let (room, step) = (sign * (0.5 * edge - 0.5 * a[axis]), sign * step);
+        let step = 0.5 * b - 0.5 * a;
+        for (edge, sign) in [(low, 1.0), (high, -1.0)] {
+            let (room, step) = (sign * (0.5 * edge - 0.5 * a), sign * step);
             if step > 0.0 {
                 from = from.max(room / step);
             } else if step < 0.0 {

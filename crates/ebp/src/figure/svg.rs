@@ -271,7 +271,7 @@ pub(super) mod tests {
     #[test]
     fn texts_are_safe() {
         assert_eq!(escaped("a<b> & c\u{7}"), "a&lt;b&gt; &amp; c ");
-        assert_eq!([0.0, -0.001, 12.5, 3.14159].map(number), ["0", "0", "12.5", "3.14"]);
+        assert_eq!([0.0, -0.001, 12.5, 3.456_78].map(number), ["0", "0", "12.5", "3.46"]);
     }
 
     #[test]
