@@ -130,7 +130,7 @@ pub(crate) fn train(
         let report = if judged {
             let findings = judge(&model, &data, &opened)?;
             if model.directory().is_some() {
-                findings.save_pictures()?;
+                findings.save_pictures(ebp::figure::Theme::Light)?;
             }
             Some(findings.report.to_string())
         } else {

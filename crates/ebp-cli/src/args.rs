@@ -33,6 +33,7 @@ use crate::command::train::TrainArguments;
 use crate::command::view::ViewArguments;
 use crate::device::DeviceArguments;
 use crate::show::ShowArguments;
+use crate::theme::ThemeArguments;
 
 /// Energy-based processes: probability models for sets.
 #[derive(Debug, Parser)]
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) show: ShowArguments,
+
+    #[command(flatten)]
+    pub(crate) theme: ThemeArguments,
 
     #[command(subcommand)]
     pub(crate) command: Command,

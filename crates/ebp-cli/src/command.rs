@@ -25,12 +25,13 @@ pub(crate) mod view;
 
 use crate::args::{Arguments, Command};
 use crate::failure::Failure;
-use crate::{device, show};
+use crate::{device, show, theme};
 
 /// Runs what was typed.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     device::choose(arguments.device);
     show::choose(arguments.show);
+    theme::choose(arguments.theme);
     match arguments.command {
         Command::Train(train) => train::run(&train),
         Command::Predict(predict) => predict::run(&predict),

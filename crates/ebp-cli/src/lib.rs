@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod run;
 mod show;
+mod theme;
 mod threads;
 
 use std::process::ExitCode;

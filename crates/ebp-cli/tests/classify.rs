@@ -58,6 +58,20 @@ fn classes_are_read_off_features_by_folds_and_by_a_test_set() {
     assert!(found["accuracy"].as_f64().expect("a number") > 0.95, "{found}");
     assert_eq!(found["classes"][0]["name"], "bed");
     assert!(image::open(&picture).expect("a picture").width() > 100);
+    let svg =
+        std::fs::read_to_string(picture.with_extension("svg")).expect("an SVG file beside it");
+    assert!(svg.contains(">predicted class<") && svg.contains("fill=\"#ffffff\""));
+
+    // A name that ends in .svg asks for that alone; a theme changes the paper.
+    let dark = folder.path().join("dark.svg");
+    let arguments = ["classify", text(&features), "--labels", text(&names), "--theme", "dark"];
+    let output = ebp(&[&arguments[..], &["--picture", text(&dark)]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let svg = std::fs::read_to_string(&dark).expect("an SVG file");
+    assert!(svg.contains("fill=\"#181a1f\"") && !svg.contains("fill=\"#ffffff\""));
+    assert!(!dark.with_extension("png").exists());
+    let output = ebp(&[&arguments[..5], &["grey"]].concat());
+    assert_eq!(output.status.code(), Some(2));
 
     // The same with numbers in the place of names: classes by size, the same counts.
     let output = ebp(&["classify", text(&features), "--labels", text(&numbers), "--json"]);

@@ -230,6 +230,8 @@ fn run_folder() -> tempfile::TempDir {
     fs::write(run.join("plots/a b.png"), b"\x89PNG picture").expect("a file");
     fs::write(folder.path().join("secret.png"), b"secret").expect("a file");
     fs::write(run.join("plots/notes.txt"), b"secret").expect("a file");
+    // What is beside a picture as SVG is the same picture.
+    fs::write(run.join("plots/a b.svg"), b"<svg/>").expect("a file");
     #[cfg(unix)]
     std::os::unix::fs::symlink(folder.path().join("secret.png"), run.join("plots/link.png"))
         .expect("a link");

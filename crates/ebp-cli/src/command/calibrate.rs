@@ -9,7 +9,7 @@ use miette::miette;
 
 use crate::args::{Common, at_least_one};
 use crate::failure::Failure;
-use crate::{device, progress};
+use crate::{device, progress, theme};
 
 const HELP: &str = "\
 Held-out elements are asked for one by one, each given those of its set before it: their positions
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<(), Failure> {
         let mut pieces = progress::pieces(arguments.common.quiet);
         let findings = experiment.run_watched(&model, &mut |piece| pieces.begin(piece))?;
         pieces.finish();
-        findings.save_pictures()?;
+        findings.save_pictures(theme::chosen())?;
         if arguments.keep
             && let Some(fit) = &findings.report.recalibration
         {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ebp::data::npy::read_npy;
 use ebp::figure::confusion::ConfusionPicture;
-use ebp::figure::save;
 use ebp::metric::classify::{
     Classes, Confusion, Cost, Features, Labelled, SvmConfig, cross_validate, fit_choosing,
     read_labels,
@@ -21,8 +20,7 @@ use miette::miette;
 use self::report::{Protocol, Report};
 use crate::args::{Common, at_least_one};
 use crate::failure::Failure;
-use crate::output;
-use crate::progress;
+use crate::{output, progress, theme};
 
 const HELP: &str = "\
 What it does: one linear support vector machine per class against the rest, L2-regularised squared
@@ -69,7 +67,7 @@ pub(crate) struct ClassifyArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Where a picture of the confusion matrix goes
+    /// Where a picture of the confusion matrix goes: .svg, or .png with an .svg beside it
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 
@@ -165,8 +163,8 @@ fn measure(arguments: &ClassifyArguments) -> Result<Report, Failure> {
     let mut report = Report::new(arguments, &features, &names, &confusion, protocol);
     if let Some(path) = &arguments.picture {
         let title = format!("accuracy {:.1} %", 100.0 * confusion.accuracy());
-        let picture = ConfusionPicture { title, names: &names, confusion: &confusion, scale: 2 };
-        save(&picture.draw(), path)?;
+        let picture = ConfusionPicture { title, names: &names, confusion: &confusion };
+        picture.draw().save(path, theme::chosen())?;
         report.picture = Some(path.display().to_string());
     }
     Ok(report)

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ebp::figure::save;
+use ebp::figure::Figure;
 use ebp::model::{CompleteOptions, GivenPicture, MaskOptions, Model, PixelDraw};
 use ebp::rng::Stream;
 use serde::Serialize;
 
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::{device, output, progress};
+use crate::{device, output, progress, theme};
 
 const HELP: &str = "\
 Picture and mask are PNG or JPEG. The mask is as large as the picture: white is missing, black and
@@ -24,7 +24,7 @@ mask to the model's size instead; they may then have different sizes.
 
 What is written to the folder:
   completion-1.png, …   the picture with its missing pixels filled in
-  grid.png              what was given, all completions, and the two maps
+  grid.png, grid.svg    what was given, all completions, and the two maps
   energy.png            −log p of what was filled in, in nats, mean over 32 draws: dark is certain
   std-dev.png           how far 32 draws differ from pixel to pixel
 
@@ -164,17 +164,18 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
         count.set(done as u64);
     })?;
     count.finish();
-    let mut pictures: Vec<_> = (1..)
+    let mut pictures: Vec<(String, Figure)> = (1..)
         .zip(found.images(size))
-        .map(|(number, picture)| (format!("completion-{number}.png"), picture))
+        .map(|(number, picture)| (format!("completion-{number}.png"), picture.into()))
         .collect();
     let [energy, std_dev] = found.maps(&given, size);
-    pictures.push(("grid.png".into(), found.figure(&given, size)));
-    pictures.extend([("energy.png".into(), energy), ("std-dev.png".into(), std_dev)]);
+    pictures.push(("grid.png".into(), found.figure(&given, size).into()));
+    pictures.push(("energy.png".into(), energy.into()));
+    pictures.push(("std-dev.png".into(), std_dev.into()));
     let mut files = Vec::new();
     for (name, picture) in pictures {
         let path = arguments.out.join(name);
-        save(&picture, &path)?;
+        picture.save(&path, theme::chosen())?;
         files.push(path.display().to_string());
     }
     let missing = given.missing().len();

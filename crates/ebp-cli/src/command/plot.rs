@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ebp::figure::{run_curves, save};
+use ebp::figure::run_curves;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::{output, show};
+use crate::{output, show, theme};
 
 /// Arguments of `ebp plot`.
 #[derive(Debug, Args)]
@@ -23,7 +23,8 @@ pub(crate) struct PlotArguments {
     #[arg(long, value_name = "STEP", default_value_t = 0)]
     from: u64,
 
-    /// Where the picture goes [default: plots/curves.png in the run's folder]
+    /// Where the picture goes: .svg, or .png with an .svg beside it [default: plots/curves.png in the run's
+    /// folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> Result<(), Failure> {
     let figure = run_curves::draw(&metrics, &arguments.only, arguments.from)?;
     let out =
         arguments.out.clone().unwrap_or_else(|| arguments.run.join("plots").join("curves.png"));
-    save(&figure, &out)?;
+    figure.save(&out, theme::chosen())?;
     let picture = out.display().to_string();
     if arguments.json {
         let run = arguments.run.display().to_string();

@@ -5,21 +5,20 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use ebp::IndexedSet;
 use ebp::data::table::{ColumnChoice, Locations, NamedSet, read_locations, read_table};
+use ebp::figure::Drawing;
 use ebp::figure::density::{Window, points};
-use ebp::figure::heat_map::HeatMap;
-use ebp::figure::save;
+use ebp::figure::heat_map::{HeatMap, WIDE};
 use ebp::model::{
     CurveModel, Forecast, Model, PredictOptions, density_csv, samples_csv, summary_csv, targets_csv,
 };
 use ebp::process::{PredictionRule, Process};
 use ebp::rng::Stream;
-use image::RgbImage;
 use miette::miette;
 use serde::Serialize;
 
 use crate::args::{Choice, Common, choice};
 use crate::failure::Failure;
-use crate::{device, output, progress};
+use crate::{device, output, progress, theme};
 
 const HELP: &str = "\
 Tables have the columns that the model was trained with: t and x, or those chosen then. Several
@@ -164,7 +163,8 @@ pub(crate) fn run(arguments: &PredictArguments) -> Result<(), Failure> {
         count.finish();
         if let Some(path) = &arguments.picture {
             let draw = || draw(curves, &contexts, &at, arguments.rule);
-            save(&progress::during(arguments.common.quiet, "drawing", draw)?, path)?;
+            progress::during(arguments.common.quiet, "drawing", draw)?
+                .save(path, theme::chosen())?;
         }
         if arguments.common.json {
             let temperature = model.recalibration().map(|kept| kept.temperature);
@@ -190,7 +190,7 @@ fn draw(
     contexts: &[NamedSet],
     at: &Locations,
     rule: PredictionRule,
-) -> ebp::Result<RgbImage> {
+) -> ebp::Result<Drawing> {
     let shown = &contexts[..contexts.len().min(MOST_PANELS)];
     let known = shown.iter().flat_map(|named| named.set.locations());
     let ends = known
@@ -215,7 +215,8 @@ fn draw(
         y_label: "value".into(),
         value_label: "density".into(),
         brightest: None,
-        scale: 2,
+        has_cells: false,
+        aspect: WIDE,
     }
     .draw()
 }

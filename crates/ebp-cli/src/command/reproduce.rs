@@ -23,7 +23,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::run::program;
-use crate::{device, interrupt};
+use crate::{device, interrupt, theme};
 
 /// Arguments of `ebp reproduce`.
 #[derive(Debug, Args)]
@@ -111,6 +111,7 @@ fn conduct_by<R: Serialize + Display + Send>(
             program: program(),
             watch: &mut progress,
             stop: Some(interrupt::wish()),
+            theme: theme::chosen(),
         };
         let findings = experiment(&mut laboratory)?;
         findings.keep(&laboratory, name)?;

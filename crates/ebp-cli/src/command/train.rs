@@ -14,7 +14,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::run::program;
-use crate::{device, interrupt, output, progress};
+use crate::{device, interrupt, output, progress, theme};
 
 const HELP: &str = "\
 A run is one folder: settings, metrics, checkpoints, pictures. `ebp predict` takes the folder.
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
         let model = Model::train_on(settings, &data, options)?;
         let judge = || judge(&model, &data, &device);
         let findings = progress::during(quiet, "measuring what was learned", judge)?;
-        findings.save_pictures()?;
+        findings.save_pictures(theme::chosen())?;
         arguments.common.print(seed, &findings.report)?;
         arguments.common.show(findings.pictures.iter().map(|(path, _)| path.as_path()))
     })

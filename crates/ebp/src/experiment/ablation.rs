@@ -148,7 +148,7 @@ impl AblationExperiment {
             }
         }
         let rows_of_sheet: Vec<&[Vec<f32>]> = sheet.iter().map(Vec::as_slice).collect();
-        let picture = (laboratory.file("ablation.png"), draw_rows(&rows_of_sheet, dim));
+        let picture = (laboratory.file("ablation.png"), draw_rows(&rows_of_sheet, dim).into());
         Ok(Findings { report: AblationReport { rows }, pictures: vec![picture] })
     }
 }

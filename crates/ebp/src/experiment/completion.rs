@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{Jury, PictureOutcome, completion_mosaic, score_table};
 use super::{Findings, Laboratory};
-use crate::figure::save;
 use crate::files::{read_json, write_json};
 use crate::model::{
     Data, NeuralSettings, PictureData, PictureProcessName, PictureSettings, Settings, rehearse,
@@ -127,7 +126,7 @@ impl CompletionExperiment {
             ..PictureOutcome::new(model, pictures, jury)?
         };
         let mosaic = completion_mosaic(model.process(), &pictures.test, evaluation)?;
-        save(&mosaic.draw(), &picture)?;
+        mosaic.draw().save(&picture, laboratory.theme)?;
         write_json(&path, &outcome)?;
         Ok(outcome)
     }

@@ -139,7 +139,7 @@ impl DenoisingExperiment {
             picture: picture.display().to_string(),
         };
         let drawn = draw_rows(&sheet, subject.model()?.dim());
-        Ok(Findings { report, pictures: vec![(picture, drawn)] })
+        Ok(Findings { report, pictures: vec![(picture, drawn.into())] })
     }
 
     /// A protocol on all clouds that are measured on.

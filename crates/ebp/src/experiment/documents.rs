@@ -261,6 +261,7 @@ impl Display for DocumentReport {
 mod tests {
     use super::*;
     use crate::experiment::Unwatched;
+    use crate::figure::Theme;
     use crate::model::Device;
     use crate::train::Program;
 
@@ -286,6 +287,7 @@ mod tests {
                 program: Program::default(),
                 watch: &mut watch,
                 stop: None,
+                theme: Theme::default(),
             };
             experiment.run(&mut laboratory).map(|findings| findings.report)
         };

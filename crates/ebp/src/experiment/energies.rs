@@ -98,7 +98,6 @@ impl EnergiesExperiment {
             ],
             x_label: "energy, nats per point".into(),
             note: format!("overlap {:.2}", found.coefficient.value),
-            scale: 2,
         };
         let picture = laboratory.file("energies.png");
         let report = EnergiesReport {
@@ -115,7 +114,7 @@ impl EnergiesExperiment {
             noise,
             picture: picture.display().to_string(),
         };
-        Ok(Findings { report, pictures: vec![(picture, figure.draw()?)] })
+        Ok(Findings { report, pictures: vec![(picture, figure.draw()?.into())] })
     }
 }
 

@@ -28,14 +28,13 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use image::RgbImage;
 use serde::Serialize;
 
 pub use self::generated::{Generation, GenerationRow, generation_table};
 pub use self::subject::{CloudSource, MeasuredOn, PartSizes};
 pub use self::text::{table, with_interval};
 use crate::Result;
-use crate::figure::save;
+use crate::figure::{Figure, Theme};
 use crate::files::write_json;
 use crate::model::{Data, Device, Model, Settings, TrainOptions};
 use crate::train::{Existing, Observer, Program, Silent};
@@ -54,6 +53,8 @@ pub struct Laboratory<'a> {
     /// Once it is true, a training saves its state and ends with
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub stop: Option<&'a AtomicBool>,
+    /// What plots lie on.
+    pub theme: Theme,
 }
 
 /// One who watches an experiment.
@@ -84,17 +85,17 @@ pub struct Findings<R> {
     /// The numbers.
     pub report: R,
     /// The pictures, and where they belong.
-    pub pictures: Vec<(PathBuf, RgbImage)>,
+    pub pictures: Vec<(PathBuf, Figure)>,
 }
 
 impl<R> Findings<R> {
-    /// Writes the pictures to where they belong.
+    /// Writes the pictures to where they belong, drawings also as SVG beside them.
     ///
     /// # Errors
     ///
     /// What the disk says.
-    pub fn save_pictures(&self) -> Result<()> {
-        self.pictures.iter().try_for_each(|(path, picture)| save(picture, path))
+    pub fn save_pictures(&self, theme: Theme) -> Result<()> {
+        self.pictures.iter().try_for_each(|(path, picture)| picture.save(path, theme))
     }
 }
 
@@ -105,7 +106,7 @@ impl<R: Serialize> Findings<R> {
     ///
     /// What the disk says.
     pub fn keep(&self, laboratory: &Laboratory<'_>, name: &str) -> Result<()> {
-        self.save_pictures()?;
+        self.save_pictures(laboratory.theme)?;
         write_json(&laboratory.file(&format!("{name}.json")), &self.report)
     }
 }

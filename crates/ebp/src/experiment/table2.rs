@@ -197,9 +197,8 @@ impl Table2Experiment {
                 if rows.is_empty() {
                     let title = format!("pooled features: {:.1} %", 100.0 * confusion.accuracy());
                     let names = &classes;
-                    let drawn =
-                        ConfusionPicture { title, names, confusion: &confusion, scale: 2 }.draw();
-                    pictures = vec![(picture.clone(), drawn)];
+                    let drawn = ConfusionPicture { title, names, confusion: &confusion }.draw();
+                    pictures = vec![(picture.clone(), drawn.into())];
                 }
                 results.push(result);
             }

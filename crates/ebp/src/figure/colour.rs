@@ -4,8 +4,8 @@
 use image::Rgb;
 
 pub(super) const WHITE: Rgb<u8> = Rgb([255, 255, 255]);
-pub(super) const INK: Rgb<u8> = Rgb([34, 34, 34]);
-pub(super) const GRID: Rgb<u8> = Rgb([226, 226, 226]);
+/// Around dots on maps of colours, in every theme.
+pub(super) const DARK: Rgb<u8> = Rgb([34, 34, 34]);
 
 /// Viridis (van der Walt and Smith, 2015) at ten equal steps; between them it is almost linear.
 const VIRIDIS: [[u8; 3]; 10] = [
@@ -91,6 +91,21 @@ fn between(steps: &[[u8; 3]], share: f64) -> Rgb<u8> {
     let channel =
         |c: usize| (f64::from(low[c]) * (1.0 - part) + f64::from(high[c]) * part).round() as u8;
     Rgb([channel(0), channel(1), channel(2)])
+}
+
+/// Ink and gaps of lines in points, with round ends: colours are not the only sign.
+const DASHES: [&[f64]; 6] = [
+    &[],
+    &[4.5, 2.75],
+    &[0.01, 2.5],
+    &[6.0, 2.75, 0.01, 2.75],
+    &[9.0, 3.25],
+    &[4.5, 2.5, 0.01, 2.5, 0.01, 2.5],
+];
+
+/// The dashes of series `number`.
+pub(super) fn dashes(number: usize) -> &'static [f64] {
+    DASHES[number % DASHES.len()]
 }
 
 /// The colour of series `number`.

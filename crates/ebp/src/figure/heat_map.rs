@@ -3,16 +3,19 @@
 use image::RgbImage;
 
 use super::axis::{Axis, Scale};
-use super::canvas::{Anchor, Area, Canvas};
-use super::colour::{self, WHITE};
-use super::frame::{Frame, LABEL_SIZE, SPACE, TITLE_SIZE, fitted_size, text_width};
+use super::colour::{DARK, WHITE, viridis};
+use super::colour_bar;
+use super::drawing::{Anchor, Area, Drawing, fitted_size, text_width};
+use super::frame::{Frame, OUTER_MARGIN, SPACE, TITLE_SIZE, place_in};
+use super::theme::Colour;
 use crate::{Error, Result};
 
-const PANEL_WIDTH: f64 = 150.0;
-const PANEL_HEIGHT: f64 = 120.0;
-const BAR_WIDTH: f64 = 9.0;
-const OUTER_MARGIN: f64 = 10.0;
-const DOT_RADIUS: f64 = 1.9;
+const PANEL_WIDTH: f64 = 128.0;
+/// The height of panels, as a share of their width, that show no place.
+pub const WIDE: f64 = 0.8;
+const DOT_RADIUS: f64 = 1.7;
+/// Pixels along a side of a cell: more would make SVG files large.
+const MOST_PIXELS: usize = 3;
 
 /// One density on a grid.
 #[derive(Clone, Debug)]
@@ -26,6 +29,16 @@ pub struct Panel {
     pub num_columns: usize,
     /// Points drawn over the density, as (x, y).
     pub points: Vec<[f64; 2]>,
+}
+
+/// How a density is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    /// The number at the bright end of the colours.
+    pub(super) brightest: f64,
+    pub(super) is_smooth: bool,
+    /// Of the points over it.
+    pub(super) dot_radius: f64,
 }
 
 /// A figure of panels over the same axes.
@@ -49,8 +62,11 @@ pub struct HeatMap {
     pub value_label: String,
     /// The number at the bright end of the colours; `None`: the largest of all panels.
     pub brightest: Option<f64>,
-    /// Pixels per point; 2 is good for screens, 4 for print.
-    pub scale: u32,
+    /// Whether every number is a cell of its own, as of a matrix; otherwise colours pass smoothly from one
+    /// to the next.
+    pub has_cells: bool,
+    /// The height of a panel as a share of its width; [`WIDE`] where both axes are of different kinds.
+    pub aspect: f64,
 }
 
 impl HeatMap {
@@ -59,69 +75,64 @@ impl HeatMap {
     /// # Errors
     ///
     /// [`Error::Failed`] if there is nothing to draw or a panel has the wrong size.
-    pub fn draw(&self) -> Result<RgbImage> {
+    pub fn draw(&self) -> Result<Drawing> {
         self.check()?;
         let x = Axis::new(self.x_range.0, self.x_range.1, Scale::Linear, 5);
         let y = Axis::new(self.y_range.0, self.y_range.1, Scale::Linear, 5);
-        let values = Axis::new(0.0, self.brightest(), Scale::Linear, 5);
+        let brightest = self.brightest();
+        let values = Axis::new(0.0, brightest, Scale::Linear, 5);
+        let look = Look { brightest, is_smooth: !self.has_cells, dot_radius: DOT_RADIUS };
         let per_row = self.panels_per_row.clamp(1, self.panels.len());
         let num_rows = self.panels.len().div_ceil(per_row);
-        // The same margins for every panel keep the rows aligned; inner panels name no axis.
-        let frame = |title, x_label, y_label| Frame {
+        // All panels have the same axes: only the outer ones have numbers and names.
+        let has_titles = self.panels.iter().any(|panel| !panel.title.is_empty());
+        let titled = if has_titles { "title" } else { "" };
+        let frame = |title, x_label, y_label, has_numbers| Frame {
             x: &x,
             y: &y,
             title,
             x_label,
             y_label,
             has_grid: false,
+            has_numbers,
         };
-        let outer = frame("title", &self.x_label, &self.y_label).margins();
-        let inner = frame("title", "", "").margins();
-        let cell_width = inner.left + PANEL_WIDTH + inner.right + SPACE;
-        let cell_height = inner.top + PANEL_HEIGHT + inner.bottom + SPACE;
-        let heading = if self.title.is_empty() { 0.0 } else { TITLE_SIZE + 1.5 * SPACE };
-        let bar = bar_width(&values, &self.value_label);
-        let left = OUTER_MARGIN + outer.left - inner.left;
-        let top = OUTER_MARGIN + heading;
-        let width = left + cell_width * per_row as f64 - SPACE + bar + OUTER_MARGIN;
-        let height = top + cell_height * num_rows as f64 - SPACE
-            + (outer.bottom - inner.bottom)
-            + OUTER_MARGIN;
-        let mut canvas = Canvas::new(width, height, self.scale);
+        let outer = frame(titled, &self.x_label, &self.y_label, [true; 2]).margins();
+        let inner = frame(titled, "", "", [false; 2]).margins();
+        let gap = SPACE.max(2.0 * outer.right + 2.0);
+        let (panel_width, panel_height) = (PANEL_WIDTH, PANEL_WIDTH * self.aspect);
+        let heading = if self.title.is_empty() { 0.0 } else { TITLE_SIZE + SPACE };
+        let left = OUTER_MARGIN + outer.left;
+        let top = OUTER_MARGIN + heading + inner.top;
+        let row_height = panel_height + inner.top + SPACE;
         let place = |index: usize| Area {
-            left: left + cell_width * (index % per_row) as f64 + inner.left,
-            top: top + cell_height * (index / per_row) as f64 + inner.top,
-            width: PANEL_WIDTH,
-            height: PANEL_HEIGHT,
+            left: left + (panel_width + gap) * (index % per_row) as f64,
+            top: top + row_height * (index / per_row) as f64,
+            width: panel_width,
+            height: panel_height,
         };
         let last = place(per_row * num_rows - 1);
-        let middle = 0.5 * (place(0).left + place(per_row - 1).right());
+        let bar = colour_bar::room(&values, &self.value_label);
+        let width = last.right() + bar.max(outer.right) + OUTER_MARGIN;
+        let mut drawing = Drawing::new(width, last.bottom() + outer.bottom + OUTER_MARGIN);
         let size = fitted_size(&self.title, TITLE_SIZE, width - 2.0 * OUTER_MARGIN);
         let half = 0.5 * text_width(&self.title, size) + OUTER_MARGIN;
-        let title_at = [middle.min(width - half).max(half), OUTER_MARGIN + 0.5 * TITLE_SIZE];
-        canvas.text(&self.title, title_at, size, Anchor::Centre);
+        let middle = (0.5 * (left + last.right())).min(width - half).max(half);
+        let title_at = [middle, OUTER_MARGIN + 0.5 * TITLE_SIZE];
+        drawing.text(&self.title, title_at, size, Anchor::Centre);
         for (index, panel) in self.panels.iter().enumerate() {
             let area = place(index);
-            self.draw_density(&mut canvas, panel, area);
-            for [px, py] in &panel.points {
-                let column = area.left + area.width * x.position(*px);
-                let row = area.top + area.height * (1.0 - y.position(*py));
-                let colours = [WHITE, colour::INK];
-                canvas.dot([column, row], DOT_RADIUS, colours, area);
-            }
+            panel.draw(&mut drawing, area, (&x, &y), look);
             let is_lowest = index + per_row >= self.panels.len();
+            let is_first = index % per_row == 0;
             let x_label = if is_lowest { self.x_label.as_str() } else { "" };
-            let y_label = if index % per_row == 0 { self.y_label.as_str() } else { "" };
-            frame(&panel.title, x_label, y_label).draw(&mut canvas, area);
+            let y_label = if is_first { self.y_label.as_str() } else { "" };
+            let frame = frame(&panel.title, x_label, y_label, [is_lowest, is_first]);
+            frame.draw(&mut drawing, area, 0.0);
         }
-        let beside = Area {
-            left: place(per_row - 1).right() + inner.right + 2.0 * SPACE,
-            top: place(0).top,
-            width: BAR_WIDTH,
-            height: last.bottom() - place(0).top,
-        };
-        self.draw_bar(&mut canvas, &values, beside);
-        Ok(canvas.into_image())
+        let rows = [place(0).top, last.bottom()];
+        colour_bar::draw(&mut drawing, &values, &self.value_label, last.right(), rows);
+        drawing.data = Some(place(0));
+        Ok(drawing)
     }
 
     fn check(&self) -> Result<()> {
@@ -150,41 +161,22 @@ impl HeatMap {
         let brightest = self.brightest.unwrap_or(largest);
         if brightest > 0.0 { brightest } else { 1.0 }
     }
-
-    fn draw_density(&self, canvas: &mut Canvas, panel: &Panel, area: Area) {
-        let brightest = self.brightest();
-        canvas.shade(area, |from_left, from_top| {
-            colour::viridis(panel.interpolate(from_left, 1.0 - from_top) / brightest)
-        });
-    }
-
-    /// The scale of colours with its numbers.
-    fn draw_bar(&self, canvas: &mut Canvas, values: &Axis, area: Area) {
-        canvas.shade(area, |_, from_top| colour::viridis(1.0 - from_top));
-        canvas.outline(area, 0.75, colour::INK);
-        for tick in &values.ticks {
-            let y = area.top + area.height * (1.0 - values.position(tick.value));
-            let mark = Area { left: area.right(), top: y - 0.375, width: 3.0, height: 0.75 };
-            canvas.fill(mark, colour::INK);
-            canvas.text(&tick.label, [area.right() + 6.0, y], LABEL_SIZE, Anchor::Left);
-        }
-        if !self.value_label.is_empty() {
-            let x =
-                area.left + bar_width(values, &self.value_label) - 2.0 * SPACE - 0.5 * LABEL_SIZE;
-            canvas.text_upwards(&self.value_label, [x, area.top + 0.5 * area.height], LABEL_SIZE);
-        }
-    }
-}
-
-/// The room of the colour scale: gap, bar, ticks, numbers and name.
-fn bar_width(values: &Axis, label: &str) -> f64 {
-    let numbers =
-        values.ticks.iter().map(|tick| text_width(&tick.label, LABEL_SIZE)).fold(0.0, f64::max);
-    let name = if label.is_empty() { 0.0 } else { SPACE + LABEL_SIZE };
-    2.0 * SPACE + BAR_WIDTH + 6.0 + numbers + name
 }
 
 impl Panel {
+    /// The colours of its cells, the highest row first, each cell `fineness` pixels wide and high: as it is,
+    /// or with numbers between those of its neighbours.
+    fn picture(&self, brightest: f64, fineness: usize) -> RgbImage {
+        let count = |cells: usize| u32::try_from(cells * fineness).unwrap_or(u32::MAX);
+        let num_rows = self.values.len() / self.num_columns;
+        let size = [count(self.num_columns), count(num_rows)];
+        RgbImage::from_fn(size[0], size[1], |column, row| {
+            let place = |pixel: u32, size: u32| (f64::from(pixel) + 0.5) / f64::from(size);
+            let (x, y) = (place(column, size[0]), 1.0 - place(row, size[1]));
+            viridis(self.interpolate(x, y) / brightest)
+        })
+    }
+
     /// Between the cells' middles, linearly each way; both places from 0 to 1, from the left and
     /// from below.
     fn interpolate(&self, x: f64, y: f64) -> f64 {
@@ -197,6 +189,26 @@ impl Panel {
         };
         let along = |row| at(row, left) * (1.0 - across) + at(row, right) * across;
         along(low) * (1.0 - up) + along(high) * up
+    }
+
+    /// The density and the points over it.
+    pub(super) fn draw(
+        &self,
+        drawing: &mut Drawing,
+        area: Area,
+        (x, y): (&Axis, &Axis),
+        look: Look,
+    ) {
+        // Numbers, not colours, are passed smoothly, about as finely as the page is printed.
+        let wanted = drawing.pixels_per_point * area.width / self.num_columns as f64;
+        let fine = (1..MOST_PIXELS).find(|&pixels| pixels as f64 >= wanted).unwrap_or(MOST_PIXELS);
+        let fineness = if look.is_smooth { fine } else { 1 };
+        drawing.picture(area, self.picture(look.brightest, fineness), look.is_smooth);
+        for point in &self.points {
+            let border = (0.26 * look.dot_radius, Colour::Fixed(DARK));
+            let place = place_in(area, x, y, *point);
+            drawing.dot(place, look.dot_radius, Colour::Fixed(WHITE), border, area);
+        }
     }
 }
 
@@ -212,7 +224,10 @@ fn neighbours(place: f64, count: usize) -> (usize, usize, f64) {
 mod tests {
     use super::*;
     use crate::data::CurveFamily;
-    use crate::figure::save;
+    use crate::figure::Theme;
+    use crate::figure::drawing::Mark;
+    use crate::figure::svg::tests::words;
+    use crate::figure::tests::{assert_blank_edge, keep};
     use crate::rng::Stream;
 
     fn panel(family: CurveFamily, number: u64) -> Panel {
@@ -251,37 +266,22 @@ mod tests {
             y_label: "value x".to_owned(),
             value_label: "density".to_owned(),
             brightest: Some(2.0),
-            scale: 2,
+            has_cells: false,
+            aspect: WIDE,
         }
     }
 
     #[test]
-    fn a_figure_is_drawn_and_written() {
-        let panels = CurveFamily::ALL.iter().map(|&family| panel(family, 2)).collect();
-        let image = figure(panels).draw().expect("a figure");
-        assert_blank_edge(&image);
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("figure.png");
-        save(&image, &path).expect("written");
-        assert_eq!(image::open(&path).expect("a picture").to_rgb8(), image);
-        // Name a folder in EBP_PICTURES to look at them.
-        if let Some(keep) = std::env::var_os("EBP_PICTURES") {
-            save(&image, &std::path::Path::new(&keep).join("heat_map.png")).expect("written");
-        }
-        let deep = folder.path().join("new/folder.png");
-        save(&image, &deep).expect("written with its folders");
-        assert!(save(&image, &deep.join("below a file.png")).is_err());
-    }
-
-    /// Nothing is cut off.
-    fn assert_blank_edge(image: &RgbImage) {
-        let (width, height) = image.dimensions();
-        for x in 0..width {
-            assert_eq!([image.get_pixel(x, 0), image.get_pixel(x, height - 1)], [&WHITE; 2]);
-        }
-        for y in 0..height {
-            assert_eq!([image.get_pixel(0, y), image.get_pixel(width - 1, y)], [&WHITE; 2]);
-        }
+    fn axes_are_named_once() {
+        let panels: Vec<Panel> = CurveFamily::ALL.iter().map(|&family| panel(family, 2)).collect();
+        let drawing = figure(panels).draw().expect("a figure");
+        assert_blank_edge(&drawing);
+        keep(&drawing, "heat_map");
+        let words = words(&drawing.svg(Theme::Light).expect("a file"));
+        let count = |label: &str| words.iter().filter(|word| *word == label).count();
+        // Two rows of three panels: the axis of y at the left, that of x below.
+        assert_eq!((count("value x"), count("location t"), count("density")), (2, 3, 1));
+        assert_eq!((count("sines"), count("circle")), (1, 1));
     }
 
     #[test]
@@ -289,11 +289,9 @@ mod tests {
         let mut map = figure(vec![panel(CurveFamily::Sines, 1)]);
         map.title = "A title that is much longer than its only panel is wide, ".repeat(2);
         map.panels[0].title = "and a panel whose title is long as well, if not as long".to_owned();
-        let image = map.draw().expect("a figure");
-        assert_blank_edge(&image);
-        if let Some(keep) = std::env::var_os("EBP_PICTURES") {
-            save(&image, &std::path::Path::new(&keep).join("heat_map_one.png")).expect("written");
-        }
+        let drawing = map.draw().expect("a figure");
+        assert_blank_edge(&drawing);
+        keep(&drawing, "heat_map_one");
     }
 
     #[test]
@@ -304,11 +302,25 @@ mod tests {
             num_columns: 2,
             points: Vec::new(),
         };
+        let picture = panel.picture(2.0, 1);
+        let expected = [(0, 1, 0.0), (1, 1, 0.5), (0, 0, 1.0), (1, 0, 0.0)];
+        for (column, row, share) in expected {
+            assert_eq!(*picture.get_pixel(column, row), viridis(share), "{column}, {row}");
+        }
         let cases =
             [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 2.0), (1.0, 1.0, 0.0), (0.5, 0.0, 0.5)];
         for (x, y, expected) in cases {
             assert!((panel.interpolate(x, y) - expected).abs() < 1e-12, "at {x}, {y}");
         }
+        // Three pixels to a cell: the middle one has the cell's number.
+        let fine = panel.picture(2.0, 3);
+        assert_eq!((fine.width(), *fine.get_pixel(1, 1)), (6, viridis(1.0)));
+        let mut map = figure(vec![panel]);
+        (map.has_cells, map.aspect) = (true, 1.0);
+        let drawing = map.draw().expect("a figure");
+        assert_blank_edge(&drawing);
+        let is_cellular = |mark: &Mark| matches!(mark, Mark::Picture { is_smooth: false, .. });
+        assert_eq!(drawing.marks.iter().filter(|mark| is_cellular(mark)).count(), 1);
     }
 
     #[test]

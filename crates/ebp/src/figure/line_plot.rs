@@ -1,20 +1,35 @@
 //! Line plots: several named series over one axis, such as losses over steps.
 
-use image::RgbImage;
-
 use super::axis::{Axis, Scale};
-use super::canvas::{Anchor, Area, Canvas};
 use super::colour;
-use super::frame::{Frame, LABEL_SIZE, SPACE, text_width};
+use super::drawing::{Area, Drawing, Paint};
+use super::frame::{Frame, OUTER_MARGIN, place_in};
+use super::legend::{Legend, Sample, series as paint_of};
+use super::theme::Colour;
 use crate::{Error, Result};
 
-const WIDTH: f64 = 300.0;
-const HEIGHT: f64 = 190.0;
-const OUTER_MARGIN: f64 = 10.0;
-const LINE_WIDTH: f64 = 1.5;
-/// The line before a name in the legend.
-const SAMPLE_WIDTH: f64 = 16.0;
-const LEGEND_ROW: f64 = 13.0;
+const WIDTH: f64 = 220.0;
+const HEIGHT: f64 = 138.0;
+const LINE_WIDTH: f64 = 1.25;
+const FAINT_WIDTH: f64 = 0.6;
+const DOT_RADIUS: f64 = 1.1;
+/// How much of what lies behind a band is covered by it, or by a faint line.
+const BAND: f64 = 0.16;
+const FAINT: f64 = 0.4;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// A line in its own colour and dashes.
+    #[default]
+    Line,
+    /// A thin, light line in the colour of the first series: what the others are averages of.
+    Faint,
+    /// Dots in its own colour.
+    Dots,
+    /// A dashed line in ink: what the others are compared with.
+    Reference,
+}
 
 /// A named curve.
 #[derive(Clone, Debug)]
@@ -24,15 +39,28 @@ pub struct Series {
     /// (x, y) in the order of drawing. The line breaks where one is not finite, or not positive
     /// on a logarithmic axis.
     pub points: Vec<[f64; 2]>,
+    /// How it is drawn.
+    pub style: Style,
+}
+
+/// A named range of y over x, behind the series.
+#[derive(Clone, Debug)]
+pub struct Band {
+    /// What the legend calls it.
+    pub name: String,
+    /// (x, low, high), x rising.
+    pub edges: Vec<[f64; 3]>,
 }
 
 /// A figure of curves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LinePlot {
     /// What stands above it; may be empty.
     pub title: String,
     /// The curves, in the order of the legend.
     pub series: Vec<Series>,
+    /// Ranges behind them.
+    pub bands: Vec<Band>,
     /// What the x axis means.
     pub x_label: String,
     /// What the y axis means.
@@ -41,8 +69,6 @@ pub struct LinePlot {
     pub x_scale: Scale,
     /// How the y axis is laid out.
     pub y_scale: Scale,
-    /// Pixels per point; 2 is good for screens, 4 for print.
-    pub scale: u32,
 }
 
 impl LinePlot {
@@ -50,8 +76,8 @@ impl LinePlot {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if there is nothing to draw or a panel has the wrong size.
-    pub fn draw(&self) -> Result<RgbImage> {
+    /// [`Error::Failed`] if there is nothing to draw.
+    pub fn draw(&self) -> Result<Drawing> {
         if self.series.is_empty() {
             return Err(Error::failed("a plot needs at least one series"));
         }
@@ -64,36 +90,50 @@ impl LinePlot {
             x_label: &self.x_label,
             y_label: &self.y_label,
             has_grid: true,
+            has_numbers: [true; 2],
         };
-        let margins = frame.margins();
+        let (margins, legend) = (frame.margins(), self.legend());
+        let above = legend.above(WIDTH);
         let area = Area {
             left: OUTER_MARGIN + margins.left,
-            top: OUTER_MARGIN + margins.top,
+            top: OUTER_MARGIN + margins.top + above,
             width: WIDTH,
             height: HEIGHT,
         };
-        let legend = self.legend_width();
-        let width = area.right() + margins.right.max(legend) + OUTER_MARGIN;
-        let height = area.bottom() + margins.bottom + OUTER_MARGIN;
-        let mut canvas = Canvas::new(width, height, self.scale);
-        frame.draw_grid(&mut canvas, area);
-        for (number, series) in self.series.iter().enumerate() {
-            let place = |[px, py]: &[f64; 2]| {
-                [
-                    area.left + area.width * x.position(*px),
-                    area.top + area.height * (1.0 - y.position(*py)),
-                ]
-            };
-            let places: Vec<[f64; 2]> = series.points.iter().map(place).collect();
-            let colour = colour::series(number);
-            canvas.polyline(&places, LINE_WIDTH, colour, area);
+        let width = area.right() + margins.right.max(legend.beside(WIDTH)) + OUTER_MARGIN;
+        let mut drawing = Drawing::new(width, area.bottom() + margins.bottom + OUTER_MARGIN);
+        frame.draw_grid(&mut drawing, area);
+        let place = |point: [f64; 2]| place_in(area, &x, &y, point);
+        for band in &self.bands {
+            let low = band.edges.iter().map(|[x, low, _]| place([*x, *low]));
+            let high = band.edges.iter().rev().map(|[x, _, high]| place([*x, *high]));
+            let contour: Vec<[f64; 2]> = low.chain(high).collect();
+            drawing.polygon(&contour, BAND_PAINT, area);
+        }
+        // What others are compared with lies below them.
+        let (below, above_it): (Vec<_>, Vec<_>) = self
+            .series
+            .iter()
+            .zip(self.looks())
+            .partition(|(series, _)| series.style == Style::Reference);
+        for (series, look) in below.into_iter().chain(above_it) {
+            let places: Vec<[f64; 2]> = series.points.iter().map(|&point| place(point)).collect();
+            if series.style == Style::Dots {
+                for centre in places {
+                    let border = (0.0, Colour::Paper);
+                    drawing.dot(centre, DOT_RADIUS, look.paint.colour, border, area);
+                }
+                continue;
+            }
+            drawing.polyline(&places, look.width, (look.paint, look.dash), area);
             if let [only] = places[..] {
-                canvas.dot(only, 2.0 * LINE_WIDTH, [colour; 2], area);
+                let border = (0.0, Colour::Paper);
+                drawing.dot(only, 2.0 * LINE_WIDTH, look.paint.colour, border, area);
             }
         }
-        frame.draw(&mut canvas, area);
-        self.draw_legend(&mut canvas, area);
-        Ok(canvas.into_image())
+        frame.draw(&mut drawing, area, above);
+        legend.draw(&mut drawing, area);
+        Ok(drawing)
     }
 
     /// The axis of coordinate `index`, with a margin around the data.
@@ -101,7 +141,9 @@ impl LinePlot {
         let is_shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
         let all = || {
             let points = self.series.iter().flat_map(|series| &series.points);
-            points.map(|point| point[index]).filter(is_shown)
+            let bands = self.bands.iter().flat_map(|band| &band.edges);
+            let edges = bands.flat_map(|[x, low, high]| [[*x, *low], [*x, *high]]);
+            points.copied().chain(edges).map(|point| point[index]).filter(is_shown)
         };
         let low = all().fold(f64::INFINITY, f64::min);
         let high = all().fold(f64::NEG_INFINITY, f64::max);
@@ -113,42 +155,68 @@ impl LinePlot {
                 (low / ratio, high * ratio)
             }
         };
-        Axis::new(low, high, scale, if index == 0 { 6 } else { 5 })
+        Axis::new(low, high, scale, 5)
     }
 
-    /// The room of the legend to the right of the data; none for one series.
-    fn legend_width(&self) -> f64 {
-        if self.series.len() < 2 {
-            return 0.0;
-        }
-        let names = self.series.iter().map(|series| text_width(&series.name, LABEL_SIZE));
-        2.0 * SPACE + SAMPLE_WIDTH + SPACE + names.fold(0.0, f64::max)
+    /// How each series is drawn; only lines and dots of their own take the next colour.
+    fn looks(&self) -> impl Iterator<Item = Look> {
+        let mut number = 0;
+        self.series.iter().map(move |series| {
+            let paint = paint_of(number);
+            match series.style {
+                Style::Line | Style::Dots => {
+                    number += 1;
+                    Look { paint, width: LINE_WIDTH, dash: colour::dashes(number - 1) }
+                }
+                Style::Faint => {
+                    let paint = Paint { opacity: FAINT, ..paint_of(0) };
+                    Look { paint, width: FAINT_WIDTH, dash: &[] }
+                }
+                Style::Reference => {
+                    let paint = Paint::from(Colour::Ink);
+                    Look { paint, width: 0.7 * LINE_WIDTH, dash: colour::dashes(1) }
+                }
+            }
+        })
     }
 
-    fn draw_legend(&self, canvas: &mut Canvas, area: Area) {
-        if self.series.len() < 2 {
-            return;
+    /// Nothing for one series alone: the y axis says what it is.
+    fn legend(&self) -> Legend {
+        let mut entries = Vec::new();
+        if self.series.len() + self.bands.len() > 1 {
+            for (series, look) in self.series.iter().zip(self.looks()) {
+                let dash = if series.style == Style::Dots { colour::dashes(2) } else { look.dash };
+                let sample = Sample::Line { paint: look.paint, width: look.width, dash };
+                entries.push((sample, series.name.clone()));
+            }
+            for band in &self.bands {
+                let sample = Sample::Patch { paint: BAND_PAINT, has_border: false };
+                entries.push((sample, band.name.clone()));
+            }
         }
-        let left = area.right() + 2.0 * SPACE;
-        for (number, series) in self.series.iter().enumerate() {
-            let y = area.top + 0.5 * LEGEND_ROW + LEGEND_ROW * number as f64;
-            let right = left + SAMPLE_WIDTH;
-            let everywhere = Area { left: 0.0, top: 0.0, width: f64::MAX, height: f64::MAX };
-            let sample = [[left, y], [right, y]];
-            canvas.polyline(&sample, LINE_WIDTH, colour::series(number), everywhere);
-            canvas.text(&series.name, [right + SPACE, y], LABEL_SIZE, Anchor::Left);
-        }
+        Legend { entries }
     }
+}
+
+const BAND_PAINT: Paint = Paint { colour: Colour::Ink, opacity: BAND };
+
+/// What a line looks like.
+struct Look {
+    paint: Paint,
+    width: f64,
+    dash: &'static [f64],
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::save;
+    use crate::figure::svg::tests::words;
+    use crate::figure::tests::{assert_blank_edge, keep};
+    use crate::figure::{Theme, drawing::Mark};
 
     fn series(name: &str, curve: impl Fn(f64) -> f64) -> Series {
         let points = (0..=200).map(|k| [f64::from(10 * k), curve(f64::from(k))]).collect();
-        Series { name: name.to_owned(), points }
+        Series { name: name.to_owned(), points, style: Style::Line }
     }
 
     fn plot() -> LinePlot {
@@ -161,29 +229,82 @@ mod tests {
                 series("phase, 30 context points", |k| 1.1 * (-k / 90.0).exp()),
             ],
             x_label: "training step".to_owned(),
-            y_label: "excess in nats per element".to_owned(),
-            x_scale: Scale::Linear,
+            y_label: "excess, nats per element".to_owned(),
             y_scale: Scale::Logarithmic,
-            scale: 2,
+            ..LinePlot::default()
         }
     }
 
     #[test]
     fn a_plot_is_drawn_with_a_blank_edge() {
         for y_scale in [Scale::Logarithmic, Scale::Linear] {
-            let image = LinePlot { y_scale, ..plot() }.draw().expect("a plot");
-            let (width, height) = image.dimensions();
-            let edge = (0..width)
-                .flat_map(|x| [(x, 0), (x, height - 1)])
-                .chain((0..height).flat_map(|y| [(0, y), (width - 1, y)]));
-            for (x, y) in edge {
-                assert_eq!(*image.get_pixel(x, y), colour::WHITE);
-            }
-            if let Some(keep) = std::env::var_os("EBP_PICTURES") {
-                let name = format!("line_plot_{y_scale:?}.png");
-                save(&image, &std::path::Path::new(&keep).join(name)).expect("written");
+            let drawing = LinePlot { y_scale, ..plot() }.draw().expect("a plot");
+            assert_blank_edge(&drawing);
+            keep(&drawing, &format!("line_plot_{y_scale:?}"));
+            let words = words(&drawing.svg(Theme::Light).expect("a file"));
+            for label in ["training step", "excess, nats per element", "phase, 30 context points"] {
+                assert!(words.iter().any(|word| word == label), "{words:?}");
             }
         }
+    }
+
+    /// Colours are not the only sign.
+    #[test]
+    fn every_series_has_its_colour_and_dashes() {
+        let drawing = plot().draw().expect("a plot");
+        let looks: Vec<_> = drawing
+            .marks
+            .iter()
+            .filter_map(|mark| match mark {
+                Mark::Lines { paint, dash, .. } => Some((paint.colour, dash)),
+                _ => None,
+            })
+            .collect();
+        // Once in the data and once in the legend.
+        assert_eq!(looks.len(), 8);
+        for (index, look) in looks[..4].iter().enumerate() {
+            assert_eq!(looks[4 + index], *look);
+            assert!(looks[..index].iter().all(|other| other.0 != look.0 && other.1 != look.1));
+        }
+    }
+
+    #[test]
+    fn legends_stand_beside_the_data_or_above_them() {
+        let legend_of = |plot: &LinePlot| {
+            let drawing = plot.draw().expect("a plot");
+            let area = drawing.data.expect("data");
+            let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
+            let places = drawing.marks.iter().filter_map(|mark| match mark {
+                Mark::Text { words, place, .. } if names.contains(&words.as_str()) => Some(*place),
+                _ => None,
+            });
+            (area, places.collect::<Vec<_>>())
+        };
+        let (area, long) = legend_of(&plot());
+        assert!(long.len() == 4 && long.iter().all(|place| place[0] > area.right()));
+        let (area, short) = legend_of(&LinePlot { series: plot().series[..2].to_vec(), ..plot() });
+        assert!(short.len() == 2 && short.iter().all(|place| place[1] < area.top));
+    }
+
+    #[test]
+    fn bands_and_references_are_drawn() {
+        let wave = series("data", |k| (k / 20.0).sin());
+        let edges = wave.points.iter().map(|[x, y]| [*x, y - 0.3, y + 0.3]).collect();
+        let flat = Series { style: Style::Reference, ..series("mean", |_| 0.0) };
+        let faint =
+            Series { style: Style::Faint, ..series("raw", |k| (k / 20.0).sin() + (k * 9.0).sin()) };
+        let dots = Series { style: Style::Dots, ..series("seen", |k| (k / 15.0).cos()) };
+        let drawing = LinePlot {
+            series: vec![faint, wave, flat, dots],
+            bands: vec![Band { name: "95 % band".into(), edges }],
+            y_scale: Scale::Linear,
+            ..plot()
+        }
+        .draw()
+        .expect("a plot");
+        assert_blank_edge(&drawing);
+        assert_eq!(drawing.marks.iter().filter(|m| matches!(m, Mark::Polygon { .. })).count(), 1);
+        keep(&drawing, "line_plot_band");
     }
 
     #[test]
@@ -196,8 +317,13 @@ mod tests {
         ];
         for points in odd {
             for y_scale in [Scale::Logarithmic, Scale::Linear] {
-                let series = vec![Series { name: "a".into(), points: points.clone() }];
-                assert!(LinePlot { series, y_scale, ..plot() }.draw().is_ok());
+                let series = vec![Series {
+                    name: "a".into(),
+                    points: points.clone(),
+                    style: Style::default(),
+                }];
+                let drawing = LinePlot { series, y_scale, ..plot() }.draw().expect("a plot");
+                words(&drawing.svg(Theme::Dark).expect("a file"));
             }
         }
         assert!(LinePlot { series: Vec::new(), ..plot() }.draw().is_err());

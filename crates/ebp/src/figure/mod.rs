@@ -1,123 +1,70 @@
-//! Figures: heat maps of densities, plots of curves, clouds as shaded spheres, drawn pixel by pixel.
+//! Figures: heat maps of densities, plots of curves, clouds as shaded spheres.
 //!
-//! [`render`] draws clouds. [`heat_map`] and [`line_plot`] place panels on a canvas, which knows lines, points and text;
-//! `axis` chooses the ticks, `colour` the colours and `font` the letters. All sizes are in points
-//! of a page at scale 1; a figure of scale 2 has twice as many pixels each way.
+//! [`heat_map`], [`line_plot`] and their like lay out panels on a [`Drawing`], which records lines, polygons, pictures
+//! and text; `raster` writes it as pixels, `svg` as SVG, and both know nothing of plots. `axis` chooses the ticks,
+//! `legend` says what colours mean, `letters` has the outlines of text, [`Theme`] chooses paper and ink. Sizes are in
+//! points of 1/72 inch: type of 7 to 9 points, 300 pixels to an inch. [`render`] draws clouds, which are pixels.
 
 mod axis;
 pub mod calibration;
-mod canvas;
 mod colour;
+mod colour_bar;
 pub mod confusion;
 pub mod contact_sheet;
+mod coverage;
 pub mod density;
-mod font;
+pub mod density_grid;
+mod drawing;
 mod frame;
 pub mod heat_map;
 pub mod histogram;
+mod legend;
+mod letters;
+mod line;
 pub mod line_plot;
+mod marker;
 pub mod mosaic;
 pub mod planar_sets;
+mod raster;
 pub mod render;
 pub mod run_curves;
 pub mod scatter;
-
-use std::io::Cursor;
-use std::path::Path;
-
-use image::imageops::replace;
-use image::{DynamicImage, ImageBuffer, ImageFormat, PixelWithColorType, Rgb, RgbImage, RgbaImage};
+mod svg;
+mod theme;
+mod write;
 
 pub use self::axis::Scale;
-use crate::files::create_folder;
-use crate::{Error, Result};
-
-/// Writes a figure as a PNG file, with the folder it goes to.
-///
-/// # Errors
-///
-/// [`Error::Io`] or [`Error::Failed`] if it cannot be written.
-pub fn save(figure: &RgbImage, path: &Path) -> Result<()> {
-    save_pixels(figure, path)
-}
-
-/// The same of a picture with opacity; without it the file has three channels.
-///
-/// # Errors
-///
-/// [`Error::Io`] or [`Error::Failed`] if it cannot be written.
-pub fn save_rgba(figure: RgbaImage, path: &Path) -> Result<()> {
-    if figure.pixels().all(|pixel| pixel[3] == u8::MAX) {
-        return save_pixels(&DynamicImage::ImageRgba8(figure).into_rgb8(), path);
-    }
-    save_pixels(&figure, path)
-}
-
-fn save_pixels<P>(figure: &ImageBuffer<P, Vec<u8>>, path: &Path) -> Result<()>
-where
-    P: PixelWithColorType<Subpixel = u8>,
-{
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        create_folder(folder)?;
-    }
-    figure.save_with_format(path, ImageFormat::Png).map_err(|error| {
-        Error::failed(format!("cannot write `{}`: {error}", path.display()))
-            .with_help("is there room on the disk?")
-    })
-}
-
-/// A figure as the bytes of a PNG file.
-///
-/// # Errors
-///
-/// [`Error::Failed`] if there is no memory for it.
-pub fn png(figure: &RgbImage) -> Result<Vec<u8>> {
-    let mut bytes = Cursor::new(Vec::new());
-    let written = figure.write_to(&mut bytes, ImageFormat::Png);
-    written.map_err(|error| Error::failed(format!("cannot write a PNG file: {error}")))?;
-    Ok(bytes.into_inner())
-}
-
-/// Pictures side by side in rows of `per_row`, and the rows below each other.
-pub fn stack(pictures: &[RgbImage], per_row: usize) -> RgbImage {
-    let rows: Vec<&[RgbImage]> = pictures.chunks(per_row.max(1)).collect();
-    let cell = pictures.iter().map(RgbImage::width).max().unwrap_or(1);
-    let height_of = |row: &[RgbImage]| row.iter().map(RgbImage::height).max().unwrap_or(0);
-    let height: u32 = rows.iter().map(|row| height_of(row)).sum();
-    let num_columns = rows.iter().map(|row| row.len()).max().unwrap_or(1);
-    let width = cell * u32::try_from(num_columns).unwrap_or(1);
-    let mut figure = RgbImage::from_pixel(width, height.max(1), Rgb([255, 255, 255]));
-    let mut top = 0_i64;
-    for row in rows {
-        let mut left = 0_i64;
-        for picture in row {
-            replace(&mut figure, picture, left, top);
-            left += i64::from(cell);
-        }
-        top += i64::from(height_of(row));
-    }
-    figure
-}
+pub use self::drawing::{Drawing, stack};
+pub use self::theme::Theme;
+pub use self::write::{Figure, png, save, save_rgba};
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
 
-    #[test]
-    fn png_bytes_are_those_of_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, figure) = (folder.path().join("a.png"), RgbImage::new(3, 2));
-        save(&figure, &path).unwrap();
-        assert_eq!(png(&figure).unwrap(), std::fs::read(path).unwrap());
+    use super::*;
+    use crate::figure::theme::Colour;
+
+    /// Nothing is cut off.
+    pub(super) fn assert_blank_edge(drawing: &Drawing) {
+        for theme in [Theme::Light, Theme::Dark] {
+            let image = drawing.image(theme);
+            let (width, height) = image.dimensions();
+            let edge = (0..width)
+                .flat_map(|x| [(x, 0), (x, height - 1)])
+                .chain((0..height).flat_map(|y| [(0, y), (width - 1, y)]));
+            for (x, y) in edge {
+                assert_eq!(*image.get_pixel(x, y), Colour::Paper.under(theme), "at {x}, {y}");
+            }
+        }
     }
 
-    #[test]
-    fn pictures_are_stacked_without_overlap() {
-        let picture = |width, height| RgbImage::new(width, height);
-        let figure = stack(&[picture(10, 20), picture(12, 30)], 1);
-        assert_eq!((figure.width(), figure.height()), (12, 50));
-        let many: Vec<_> = (0..5).map(|_| picture(10, 20)).collect();
-        let figure = stack(&many, 2);
-        assert_eq!((figure.width(), figure.height()), (20, 60));
+    /// Name a folder in EBP_PICTURES to look at what tests draw.
+    pub(super) fn keep(drawing: &Drawing, name: &str) {
+        if let Some(folder) = std::env::var_os("EBP_PICTURES") {
+            let path = |name: String| Path::new(&folder).join(name);
+            drawing.save(&path(format!("{name}.png")), Theme::Light).expect("written");
+            drawing.save(&path(format!("{name}-dark.png")), Theme::Dark).expect("written");
+        }
     }
 }

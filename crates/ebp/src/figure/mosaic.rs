@@ -1,19 +1,21 @@
 //! Rows of small pictures with a word beside each row: what is known, what was made of it, what
 //! was there.
-#![allow(clippy::cast_possible_truncation, reason = "a figure has fewer than 2³² pixels")]
+#![allow(clippy::cast_possible_truncation, reason = "a picture has fewer than 2³² pixels")]
 
 use image::{Rgb, RgbImage};
 
-use super::canvas::{Anchor, Area, Canvas};
 use super::colour::viridis;
+use super::drawing::{Anchor, Area, Drawing, text_width};
+use super::frame::{LABEL_SIZE, OUTER_MARGIN, SPACE, TITLE_SIZE};
 
-/// Points between pictures, between groups of rows, and for the words at the left.
-const GAP: f64 = 3.0;
+/// Points between pictures, and between groups of rows.
+const GAP: f64 = 1.5;
 const GROUP_GAP: f64 = 9.0;
-const MARGIN: f64 = 8.0;
-const LETTER: f64 = 11.0;
 /// The least side of a picture as drawn, in points.
-const LEAST_SIDE: f64 = 60.0;
+const LEAST_SIDE: f64 = 30.0;
+/// Pixels of a point: halves of points are whole pixels, so that all pixels of pictures are squares of the
+/// same size.
+const PIXELS: f64 = 4.0;
 
 /// One small picture: colours of `[height, width]` pixels.
 #[derive(Clone, Debug)]
@@ -80,68 +82,87 @@ pub struct Mosaic {
 
 impl Mosaic {
     /// Draws the figure.
-    pub fn draw(&self) -> RgbImage {
+    pub fn draw(&self) -> Drawing {
         let rows = || self.groups.iter().flat_map(|(_, rows)| rows);
         let first = rows().find_map(|row| row.pictures.first());
         let (columns, lines) = first.map_or((1, 1), |picture| (picture.width, picture.height()));
-        // A whole number of points per pixel, so that every pixel is a square of the same size.
-        let zoom = (LEAST_SIDE / columns.max(lines).max(1) as f64).ceil().max(1.0);
+        let zoom =
+            (PIXELS * LEAST_SIDE / columns.max(lines).max(1) as f64).ceil().max(1.0) / PIXELS;
         let (wide, tall) = (zoom * columns as f64, zoom * lines as f64);
-        let longest = rows().map(|row| row.label.chars().count()).max().unwrap_or(0);
-        let words = if longest == 0 { 0.0 } else { 0.85 * LETTER * longest as f64 + MARGIN };
+        let longest = rows().map(|row| text_width(&row.label, LABEL_SIZE)).fold(0.0, f64::max);
+        let words = if longest > 0.0 { (longest + SPACE).ceil() } else { 0.0 };
         let across = rows().map(|row| row.pictures.len()).max().unwrap_or(1) as f64;
-        let width = 2.0 * MARGIN + words + across * (wide + GAP) - GAP;
-        let title = |name: &str| if name.is_empty() { 0.0 } else { 1.7 * LETTER };
-        let height = 2.0 * MARGIN - GROUP_GAP
-            + self
-                .groups
-                .iter()
-                .map(|(name, rows)| title(name) + rows.len() as f64 * (tall + GAP) + GROUP_GAP)
-                .sum::<f64>();
-        let mut canvas = Canvas::new(width, height.max(1.0), 1);
-        let mut top = MARGIN;
+        let start = OUTER_MARGIN + words;
+        let titles = self.groups.iter().map(|(name, _)| text_width(name, TITLE_SIZE));
+        let width = (across * (wide + GAP) - GAP).max(titles.fold(0.0, f64::max).ceil());
+        let title = |name: &str| if name.is_empty() { 0.0 } else { TITLE_SIZE + SPACE };
+        let of_group = |(name, rows): &(String, Vec<Row>)| {
+            title(name) + rows.len() as f64 * (tall + GAP) - GAP
+        };
+        let gaps = GROUP_GAP * self.groups.len().saturating_sub(1) as f64;
+        let height = self.groups.iter().map(of_group).sum::<f64>() + gaps;
+        let mut drawing = Drawing::new(start + width + OUTER_MARGIN, height + 2.0 * OUTER_MARGIN);
+        drawing.pixels_per_point = PIXELS;
+        let mut top = OUTER_MARGIN;
         for (name, rows) in &self.groups {
-            if !name.is_empty() {
-                let place = [MARGIN + words, top + 0.5 * LETTER];
-                canvas.text(name, place, LETTER, Anchor::Left);
-                top += title(name);
-            }
+            let place = [start, top + 0.5 * TITLE_SIZE];
+            drawing.text(name, place, TITLE_SIZE, Anchor::Left);
+            top += title(name);
             for row in rows {
-                let place = [MARGIN + words - MARGIN, top + 0.5 * tall];
-                canvas.text(&row.label, place, LETTER, Anchor::Right);
+                let place = [start - SPACE, top + 0.5 * tall];
+                drawing.text(&row.label, place, LABEL_SIZE, Anchor::Right);
                 for (number, picture) in row.pictures.iter().enumerate() {
-                    let left = MARGIN + words + number as f64 * (wide + GAP);
+                    let left = start + number as f64 * (wide + GAP);
                     let area = Area { left, top, width: wide, height: tall };
-                    let (columns, lines) = (picture.width, picture.height());
-                    canvas.shade(area, |x, y| {
-                        #[expect(clippy::cast_sign_loss, reason = "shares from 0 to 1")]
-                        let at = |share: f64, count: usize| {
-                            ((share * count as f64) as usize).min(count.saturating_sub(1))
-                        };
-                        Rgb(picture.pixels[at(y, lines) * columns + at(x, columns)])
-                    });
+                    drawing.picture(area, picture.image(), false);
                 }
                 top += tall + GAP;
             }
-            top += GROUP_GAP;
+            top += GROUP_GAP - GAP;
         }
-        canvas.into_image()
+        drawing
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Theme;
+    use crate::figure::svg::tests::words;
+    use crate::figure::tests::{assert_blank_edge, keep};
 
     #[test]
     fn every_pixel_of_a_picture_is_a_square_of_its_colour() {
         let picture = Thumbnail::new(2, 1, &[0, 255, 255, 0]);
         let row = Row { label: String::new(), pictures: vec![picture.clone(), picture.clone()] };
-        let drawn = Mosaic { groups: vec![(String::new(), vec![row])] }.draw();
+        let drawing = Mosaic { groups: vec![(String::new(), vec![row])] }.draw();
+        let drawn = drawing.image(Theme::Light);
         let black = drawn.pixels().filter(|pixel| pixel.0 == [0; 3]).count();
-        // Two pictures of 60 × 60, half black.
-        assert_eq!(black, 60 * 60);
+        // Two pictures of 30 × 30 points, half black.
+        assert_eq!(black, 120 * 120);
+        let svg = drawing.svg(Theme::Light).unwrap();
+        assert_eq!(svg.matches("image-rendering:pixelated").count(), 2);
         assert_eq!(picture.image().get_pixel(1, 0).0, [255; 3]);
         assert_eq!(Thumbnail::new(1, 3, &[1, 2, 3]).pixels, [[1, 2, 3]]);
+    }
+
+    #[test]
+    fn rows_and_groups_have_their_names() {
+        let picture = |shade: u8| {
+            let levels: Vec<u8> = (0..64_u8).map(|k| shade.wrapping_add(3 * k)).collect();
+            Thumbnail::new(8, 1, &levels)
+        };
+        let row = |label: &str, shade: u8| Row {
+            label: label.to_owned(),
+            pictures: (0..6).map(|k| picture(shade + 20 * k)).collect(),
+        };
+        let group = |name: &str| (name.to_owned(), vec![row("known", 0), row("completed", 90)]);
+        let drawing =
+            Mosaic { groups: vec![group("upper half"), group("a tenth of the pixels")] }.draw();
+        assert_blank_edge(&drawing);
+        keep(&drawing, "mosaic");
+        let words = words(&drawing.svg(Theme::Light).unwrap());
+        assert_eq!(words[..3], ["upper half", "known", "completed"]);
+        assert_eq!(words.len(), 6);
     }
 }

@@ -5,10 +5,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use image::RgbImage;
-
-use super::line_plot::{LinePlot, Series};
-use super::{Scale, stack};
+use super::line_plot::{LinePlot, Series, Style};
+use super::{Drawing, Scale, stack};
 use crate::{Error, Result};
 
 /// Longer curves are averaged over this many windows, drawn over the curve itself.
@@ -20,7 +18,7 @@ const NUM_WINDOWS: usize = 100;
 ///
 /// [`Error::Refused`] if there is no such file, quantity or step, [`Error::Failed`] if it holds
 /// something else.
-pub fn draw(path: &Path, only: &[String], from: u64) -> Result<RgbImage> {
+pub fn draw(path: &Path, only: &[String], from: u64) -> Result<Drawing> {
     let mut curves = read_curves(path)?;
     if !only.is_empty() {
         for name in only {
@@ -105,28 +103,29 @@ fn flatten(record: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, 
     numbers
 }
 
-fn panel(name: &str, points: Vec<[f64; 2]>) -> Result<RgbImage> {
-    let positive: Vec<f64> = points.iter().map(|point| point[1]).collect();
-    let smallest = positive.iter().copied().fold(f64::INFINITY, f64::min);
-    let largest = positive.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+fn panel(name: &str, points: Vec<[f64; 2]>) -> Result<Drawing> {
+    let values = || points.iter().map(|point| point[1]);
+    let smallest = values().fold(f64::INFINITY, f64::min);
+    let largest = values().fold(f64::NEG_INFINITY, f64::max);
     // Over more than two decades only a logarithmic axis shows anything.
     let is_wide = smallest > 0.0 && largest > 100.0 * smallest;
-    let mut series = Vec::new();
-    if points.len() > 2 * NUM_WINDOWS {
-        let smooth = averages(&points);
-        series.push(Series { name: name.to_owned(), points });
-        series.push(Series { name: "average".into(), points: smooth });
+    let series = |name: &str, points, style| Series { name: name.to_owned(), points, style };
+    let series = if points.len() > 2 * NUM_WINDOWS {
+        let length = points.len().div_ceil(NUM_WINDOWS);
+        let average = averages(&points);
+        vec![
+            series("as recorded", points, Style::Faint),
+            series(&format!("average of {length} records"), average, Style::Line),
+        ]
     } else {
-        series.push(Series { name: name.to_owned(), points });
-    }
+        vec![series(name, points, Style::Line)]
+    };
     let plot = LinePlot {
         title: name.to_owned(),
         series,
-        x_label: "step".into(),
-        y_label: String::new(),
-        x_scale: Scale::Linear,
+        x_label: "training step".into(),
         y_scale: if is_wide { Scale::Logarithmic } else { Scale::Linear },
-        scale: 2,
+        ..LinePlot::default()
     };
     plot.draw()
 }
@@ -144,7 +143,12 @@ fn averages(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+    use crate::figure::Theme;
+    use crate::figure::svg::tests::words;
+    use crate::figure::tests::{assert_blank_edge, keep};
 
     #[test]
     fn long_curves_are_averaged_and_keep_their_mean() {
@@ -152,5 +156,35 @@ mod tests {
         let smooth = averages(&points);
         assert_eq!(smooth.len(), 100);
         assert!(smooth.iter().all(|point| (point[1] - 3.0).abs() < 1.0));
+    }
+
+    #[test]
+    fn every_quantity_has_its_panel() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let mut text = String::new();
+        for step in 0..5000 {
+            let noise = f64::from(step * 37 % 101) / 101.0 - 0.5;
+            let loss = 3.0 * (-f64::from(step) / 800.0).exp() + 0.4 + 0.3 * noise;
+            writeln!(
+                text,
+                "{{\"step\":{step},\"loss\":{loss},\"other\":{{\"rate\":{}}}}}",
+                0.99_f64.powi(step / 5)
+            )
+            .unwrap();
+        }
+        std::fs::write(&path, text).unwrap();
+        let drawing = draw(&path, &[], 0).unwrap();
+        assert_blank_edge(&drawing);
+        keep(&drawing, "run_curves");
+        let svg = drawing.svg(Theme::Light).unwrap();
+        let words = words(&svg);
+        for word in ["loss", "rate", "as recorded", "average of 50 records", "training step"] {
+            assert!(words.iter().any(|found| found == word), "{words:?}");
+        }
+        // Ten thousand points are thinned to what can be seen.
+        assert!(svg.len() < 150_000, "{}", svg.len());
+        assert!(draw(&path, &["no such".to_owned()], 0).is_err());
+        assert!(draw(&path, &[], 5000).is_err());
     }
 }

@@ -1,17 +1,15 @@
 //! A scatter plot: points of the plane, a colour for every group, the same unit on both axes.
 
-use image::RgbImage;
-
 use super::axis::{Axis, Scale};
-use super::canvas::{Anchor, Area, Canvas};
-use super::colour::{self, WHITE};
-use super::frame::{Frame, LABEL_SIZE, SPACE, text_width};
+use super::colour;
+use super::drawing::{Area, Drawing};
+use super::frame::{Frame, OUTER_MARGIN, place_in};
+use super::legend::{Legend, Sample};
+use super::marker;
+use super::theme::Colour;
 use crate::{Error, Result};
 
-const SIDE: f64 = 260.0;
-const OUTER_MARGIN: f64 = 10.0;
-const RADIUS: f64 = 2.4;
-const LEGEND_ROW: f64 = 13.0;
+const SIDE: f64 = 190.0;
 
 /// A named group of points.
 #[derive(Clone, Debug)]
@@ -31,8 +29,6 @@ pub struct Scatter {
     pub groups: Vec<Group>,
     /// What the axes mean.
     pub labels: [String; 2],
-    /// Pixels per point; 2 is good for screens, 4 for print.
-    pub scale: u32,
 }
 
 impl Scatter {
@@ -41,7 +37,7 @@ impl Scatter {
     /// # Errors
     ///
     /// [`Error::Failed`] if there is no point or one is not finite.
-    pub fn draw(&self) -> Result<RgbImage> {
+    pub fn draw(&self) -> Result<Drawing> {
         let all = || self.groups.iter().flat_map(|group| &group.points);
         if all().count() == 0 || all().flatten().any(|x| !x.is_finite()) {
             return Err(Error::failed("a scatter plot needs points, all of them finite"));
@@ -64,74 +60,78 @@ impl Scatter {
             x_label: &self.labels[0],
             y_label: &self.labels[1],
             has_grid: true,
+            has_numbers: [true; 2],
         };
-        let margins = frame.margins();
+        let (margins, legend) = (frame.margins(), self.legend());
+        let above = legend.above(SIDE);
         let area = Area {
             left: OUTER_MARGIN + margins.left,
-            top: OUTER_MARGIN + margins.top,
+            top: OUTER_MARGIN + margins.top + above,
             width: SIDE,
             height: SIDE,
         };
-        let names = self.groups.iter().map(|group| text_width(&group.name, LABEL_SIZE));
-        let legend = match self.groups.len() {
-            1 => 0.0,
-            _ => 4.0 * SPACE + names.fold(0.0, f64::max),
-        };
-        let width = area.right() + margins.right.max(legend) + OUTER_MARGIN;
-        let height = area.bottom() + margins.bottom + OUTER_MARGIN;
-        let mut canvas = Canvas::new(width, height, self.scale);
-        frame.draw_grid(&mut canvas, area);
+        let width = area.right() + margins.right.max(legend.beside(SIDE)) + OUTER_MARGIN;
+        let mut drawing = Drawing::new(width, area.bottom() + margins.bottom + OUTER_MARGIN);
+        frame.draw_grid(&mut drawing, area);
         for (number, group) in self.groups.iter().enumerate() {
-            for [px, py] in &group.points {
-                let place = [
-                    area.left + area.width * x.position(*px),
-                    area.top + area.height * (1.0 - y.position(*py)),
-                ];
-                canvas.dot(place, RADIUS, [self.colour(number), WHITE], area);
+            for point in &group.points {
+                let dot = (place_in(area, &x, &y, *point), marker::RADIUS);
+                marker::draw(&mut drawing, number, dot, self.colour(number), area);
             }
         }
-        frame.draw(&mut canvas, area);
-        if self.groups.len() > 1 {
-            let everywhere = Area { left: 0.0, top: 0.0, width: f64::MAX, height: f64::MAX };
-            for (number, group) in self.groups.iter().enumerate() {
-                let top = area.top + 0.5 * LEGEND_ROW + LEGEND_ROW * number as f64;
-                let left = area.right() + 2.0 * SPACE;
-                canvas.dot([left, top], RADIUS, [self.colour(number), WHITE], everywhere);
-                canvas.text(&group.name, [left + SPACE, top], LABEL_SIZE, Anchor::Left);
-            }
-        }
-        Ok(canvas.into_image())
+        frame.draw(&mut drawing, area, above);
+        legend.draw(&mut drawing, area);
+        Ok(drawing)
+    }
+
+    /// Nothing for one group alone.
+    fn legend(&self) -> Legend {
+        let sample = |(number, group): (usize, &Group)| {
+            (Sample::Marker { number, colour: self.colour(number) }, group.name.clone())
+        };
+        let entries = self.groups.iter().enumerate().map(sample);
+        Legend { entries: if self.groups.len() > 1 { entries.collect() } else { Vec::new() } }
     }
 
     /// A few groups in the colours of series, many along a scale.
-    fn colour(&self, number: usize) -> image::Rgb<u8> {
+    fn colour(&self, number: usize) -> Colour {
         const FEW: usize = 5;
         if self.groups.len() <= FEW {
-            return colour::series(number);
+            return Colour::Fixed(colour::series(number));
         }
-        colour::viridis(number as f64 / (self.groups.len() - 1) as f64)
+        // The ends of the scale are hard to see on paper, dark or light.
+        let share = number as f64 / (self.groups.len() - 1) as f64;
+        Colour::Fixed(colour::viridis(0.2 + 0.72 * share))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Theme;
+    use crate::figure::tests::{assert_blank_edge, keep};
 
     #[test]
     fn points_are_drawn_and_nothing_is_refused() {
         let group = |name: &str, points: Vec<[f64; 2]>| Group { name: name.into(), points };
-        let plot = |groups| Scatter {
-            title: "map".into(),
-            groups,
-            labels: ["t1".into(), "t2".into()],
-            scale: 1,
-        };
+        let plot =
+            |groups| Scatter { title: "map".into(), groups, labels: ["t1".into(), "t2".into()] };
         let both = vec![group("a", vec![[0.0, 0.0]]), group("b", vec![[3.0, 1.0], [2.0, 2.0]])];
-        let picture = plot(both).draw().unwrap();
+        let drawing = plot(both).draw().unwrap();
+        assert_blank_edge(&drawing);
         let ink = colour::series(1);
-        // Two dots and one in the legend, of radius 2.4: about 18 pixels each, less their edges.
-        let found = picture.pixels().filter(|pixel| **pixel == ink).count();
-        assert!((10..=60).contains(&found), "{found}");
+        // Two squares and one in the legend, of sides 2 · 0.88 · 2.3 points less the border.
+        let found = drawing.image(Theme::Light).pixels().filter(|pixel| **pixel == ink).count();
+        let side = (1.76 * marker::RADIUS - 0.4) * 300.0 / 72.0;
+        assert!((found as f64 / (3.0 * side * side) - 1.0).abs() < 0.15, "{found}");
+        let many = (0..7_u32).map(|k| {
+            let angle = |i: u32| f64::from(i) * 0.3 + f64::from(k);
+            let points = (0..20).map(|i| [angle(i).cos() + f64::from(k), angle(i).sin()]).collect();
+            group(&format!("group {k}"), points)
+        });
+        let drawing = plot(many.collect()).draw().unwrap();
+        assert_blank_edge(&drawing);
+        keep(&drawing, "scatter");
         assert!(plot(vec![]).draw().is_err());
         assert!(plot(vec![group("a", vec![[f64::NAN, 0.0]])]).draw().is_err());
     }

@@ -81,9 +81,9 @@ impl CalibrationExperiment {
             }
         };
         let path = self.folder.join("calibration.png");
-        let picture = CalibrationPlot { panels: plots, scale: 2 }.draw()?;
+        let picture = CalibrationPlot { panels: plots }.draw()?;
         let report = CalibrationReport { picture: path.display().to_string(), ..report };
-        Ok(Findings { report, pictures: vec![(path, picture)] })
+        Ok(Findings { report, pictures: vec![(path, picture.into())] })
     }
 
     fn stream(&self, name: &str) -> Stream {

@@ -8,7 +8,6 @@ mod budget;
 mod cell;
 mod report;
 
-use image::RgbImage;
 use serde::{Deserialize, Serialize};
 
 use self::budget::{elements_seen, settings};
@@ -17,9 +16,10 @@ use self::cell::{DRAWN_SET, evaluation_stream, window};
 pub use self::report::{DatasetReport, Figure1Report, ModelReport};
 use super::{Findings, Laboratory};
 use crate::data::CurveFamily;
+use crate::figure::Drawing;
 use crate::figure::density::points;
-use crate::figure::heat_map::{HeatMap, Panel};
-use crate::figure::stack;
+use crate::figure::density_grid::{DensityGrid, GridRow};
+use crate::figure::heat_map::Panel;
 use crate::files::{read_json, write_json};
 use crate::{Error, Result};
 
@@ -75,7 +75,7 @@ impl Figure1Experiment {
         let picture = draw(&families, &self.models, &cells)?;
         let path = laboratory.file("figure1.png");
         report.picture = path.display().to_string();
-        Ok(Findings { report, pictures: vec![(path, picture)] })
+        Ok(Findings { report, pictures: vec![(path, picture.into())] })
     }
 
     /// Every cell, from its file or trained now.
@@ -127,39 +127,56 @@ struct Kept {
     cell: Figure1Cell,
 }
 
+/// What a reader calls a model.
+fn title_of(model: &str) -> &str {
+    match model {
+        "ebp-importance" => "EBP (importance)",
+        "ebp-ade" => "EBP (sampler)",
+        "gp" => "Gaussian process",
+        "tp" => "Student-t process",
+        "cnp" => "Conditional neural process",
+        "np" => "Neural process",
+        "anp" => "Attentive neural process",
+        "vip" => "Implicit process",
+        other => other,
+    }
+}
+
 /// A row of panels per dataset: the truth, then every model of seed 1.
-fn draw(families: &[CurveFamily], models: &[String], cells: &[Figure1Cell]) -> Result<RgbImage> {
+fn draw(families: &[CurveFamily], models: &[String], cells: &[Figure1Cell]) -> Result<Drawing> {
     let mut rows = Vec::new();
     for family in families {
         let window = window(*family);
         let drawn = family.draw(evaluation_stream(), DRAWN_SET, 30)?;
         let law = drawn.law;
-        let truth = window.panel("truth", points(&drawn.set), |t, x| law.log_density(t, x).exp());
+        let truth = window.panel("", points(&drawn.set), |t, x| law.log_density(t, x).exp());
         // The truth is the brightest: a spike of a model must not darken the others.
         let brightest = truth.values.iter().copied().fold(0.0, f64::max);
         let num_columns = truth.num_columns;
-        let mut panels = vec![truth];
-        for model in models {
+        let of_model = |model: &String| {
             let is_it = |cell: &&Figure1Cell| {
                 cell.dataset == family.name() && cell.model == *model && cell.seed == 1
             };
-            let found = cells.iter().find(is_it).and_then(|cell| cell.picture.clone());
-            let Some(values) = found else { continue };
-            panels.push(Panel { title: model.clone(), values, num_columns, points: Vec::new() });
-        }
-        let figure = HeatMap {
-            title: format!("{}: p(x | t, 30 elements)", family.name()),
-            panels_per_row: panels.len(),
-            panels,
-            x_range: window.locations,
-            y_range: window.values,
-            x_label: "t".into(),
-            y_label: "x".into(),
-            value_label: "density".into(),
-            brightest: Some(brightest),
-            scale: 1,
+            let values = cells.iter().find(is_it).and_then(|cell| cell.picture.clone())?;
+            Some(Panel { title: String::new(), values, num_columns, points: Vec::new() })
         };
-        rows.push(figure.draw()?);
+        let of_models: Vec<Option<Panel>> = models.iter().map(of_model).collect();
+        rows.push(GridRow {
+            name: family.name().to_owned(),
+            panels: std::iter::once(Some(truth)).chain(of_models).collect(),
+            y_range: window.values,
+            brightest,
+        });
     }
-    Ok(stack(&rows, 1))
+    let truth = "Truth, 30 elements told";
+    let titles = models.iter().map(|model| title_of(model));
+    let figure = DensityGrid {
+        columns: std::iter::once(truth).chain(titles).map(str::to_owned).collect(),
+        x_range: families.first().map_or((0.0, 1.0), |family| window(*family).locations),
+        rows,
+        x_label: "location t".into(),
+        y_label: "value x".into(),
+        value_label: "p(x | t)".into(),
+    };
+    figure.draw()
 }

@@ -113,7 +113,7 @@ pub(super) fn judge(
         rows,
         picture: path.display().to_string(),
     };
-    Ok((outcome, (path, draw_rows(&sheet, dim))))
+    Ok((outcome, (path, draw_rows(&sheet, dim).into())))
 }
 
 impl Display for CloudOutcome {

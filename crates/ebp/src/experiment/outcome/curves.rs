@@ -9,7 +9,7 @@ use super::{Picture, folder_of};
 use crate::data::CurveFamily;
 use crate::experiment::{table, with_interval};
 use crate::figure::density::{Window, points};
-use crate::figure::heat_map::{HeatMap, Panel};
+use crate::figure::heat_map::{self, HeatMap, Panel};
 use crate::kernel::Rbf;
 use crate::metric::predictive::{self, Evaluation};
 use crate::model::{CurveData, CurveEvaluation, CurveModel, CurveSource, Model, TableData, nats};
@@ -73,7 +73,7 @@ pub(super) fn judge(
         CurveSource::Table(table) => table_scores(process, table)?,
     };
     let picture = match figure(process, data)? {
-        Some(figure) => Some((plots.join("density.png"), figure.draw()?)),
+        Some(figure) => Some((plots.join("density.png"), figure.draw()?.into())),
         None => None,
     };
     let outcome = CurveOutcome {
@@ -174,7 +174,8 @@ fn figure(model: &CurveModel, data: &CurveData) -> Result<Option<HeatMap>> {
         y_label: labels.1,
         value_label: "density".into(),
         brightest: None,
-        scale: 2,
+        has_cells: false,
+        aspect: heat_map::WIDE,
     }))
 }
 

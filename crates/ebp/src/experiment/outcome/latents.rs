@@ -4,17 +4,16 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use image::RgbImage;
 use serde::Serialize;
 
 use super::{Picture, folder_of};
 use crate::Result;
 use crate::experiment::{table, with_interval};
-use crate::figure::contact_sheet;
 use crate::figure::histogram::{HistogramPlot, Sample};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
 use crate::figure::planar_sets::{self, SetRow};
 use crate::figure::scatter::{Group, Scatter};
+use crate::figure::{Drawing, Figure, contact_sheet};
 use crate::model::{
     LatentData, LatentModel, LatentSets, Model, RowData, SetProcess, one_nn_error, recovered,
 };
@@ -128,7 +127,7 @@ pub(super) fn judge(
     let picture = match data {
         LatentData::Rows(rows) => {
             outcome.rows = Some(judge_rows(process, rows)?);
-            ("map.png", draw_map(process, rows, &outcome)?)
+            ("map.png", draw_map(process, rows, &outcome)?.into())
         }
         LatentData::Sets(sets) => {
             outcome.sets = Some(judge_sets(process, sets)?);
@@ -236,7 +235,7 @@ fn mean_and_error(numbers: &[f64]) -> (f64, f64) {
 }
 
 /// The two latent dimensions that matter most, by their length scales.
-fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Result<RgbImage> {
+fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Result<Drawing> {
     let (map, _) = model.map()?;
     let (dim, scales) = (map.latent_dim(), map.length_scales());
     let mut order: Vec<usize> = (0..dim).collect();
@@ -255,12 +254,11 @@ fn draw_map(model: &LatentModel, data: &RowData, outcome: &LatentOutcome) -> Res
     groups.sort_by(|a, b| a.name.cmp(&b.name));
     let label = |axis: usize| format!("t{} in length scales of {:.2}", axis + 1, scales[axis]);
     let labels = axes.map(label);
-    Scatter { title: format!("{}: {}", outcome.data, outcome.model), groups, labels, scale: 2 }
-        .draw()
+    Scatter { title: format!("{}: {}", outcome.data, outcome.model), groups, labels }.draw()
 }
 
 /// Held-out sets above, drawn ones below.
-fn draw_sets(model: &LatentModel, data: &LatentSets, outcome: &LatentOutcome) -> Result<RgbImage> {
+fn draw_sets(model: &LatentModel, data: &LatentSets, outcome: &LatentOutcome) -> Result<Figure> {
     let (_, scale) = model.sets()?;
     let settings = model.settings();
     let (size, dim) = (settings.data.set_size, data.dim());
@@ -281,7 +279,7 @@ fn draw_sets(model: &LatentModel, data: &LatentSets, outcome: &LatentOutcome) ->
             (format!("{name} sets, one a row"), sets.map(row).collect())
         };
         let groups = both.into_iter().map(rows).collect();
-        return Ok(Mosaic { groups }.draw());
+        return Ok(Mosaic { groups }.draw().into());
     }
     let sets = |flat: &[f32]| -> Vec<Vec<f32>> {
         flat.chunks_exact(size * dim).take(SHOWN).map(<[f32]>::to_vec).collect()
@@ -297,20 +295,20 @@ fn draw_sets(model: &LatentModel, data: &LatentSets, outcome: &LatentOutcome) ->
                 samples: both.into_iter().map(sample).collect(),
                 x_label: "elements of all sets".to_owned(),
                 note: format!("{count} sets of {size}"),
-                scale: 2,
             }
             .draw()?
+            .into()
         }
         2 => {
             let row = |(name, flat): (&str, &Vec<f32>)| SetRow {
                 name: name.to_owned(),
                 sets: sets(flat),
             };
-            planar_sets::draw(&both.into_iter().map(row).collect::<Vec<_>>(), 2)
+            planar_sets::draw(&both.into_iter().map(row).collect::<Vec<_>>()).into()
         }
         _ => {
             let rows = both.map(|(_, flat)| sets(flat));
-            contact_sheet::draw_rows(&[&rows[0], &rows[1]], dim)
+            contact_sheet::draw_rows(&[&rows[0], &rows[1]], dim).into()
         }
     })
 }

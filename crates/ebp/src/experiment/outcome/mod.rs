@@ -12,7 +12,6 @@ mod topics;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
-use image::RgbImage;
 use serde::Serialize;
 
 pub use self::clouds::CloudOutcome;
@@ -26,6 +25,7 @@ pub use self::set_energies::{Interval, SetEnergyOutcome, SetEnergyRow};
 pub use self::topics::{PerplexityNumber, PerplexityReport, TopicOutcome, TopicRow, TruthReport};
 use super::Findings;
 use crate::Result;
+use crate::figure::Figure;
 use crate::model::{Data, Device, Model};
 
 /// What a model has learned, by its kind of data.
@@ -63,7 +63,7 @@ impl Display for Outcome {
 }
 
 /// A picture and where it belongs.
-type Picture = (PathBuf, RgbImage);
+type Picture = (PathBuf, Figure);
 
 /// Judges a model by the data that its settings name. Pictures belong into `plots/` in its folder.
 ///

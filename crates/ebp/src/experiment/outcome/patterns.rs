@@ -9,8 +9,8 @@ use super::{Picture, folder_of};
 use crate::Result;
 use crate::experiment::table;
 use crate::figure::heat_map::{HeatMap, Panel};
-use crate::figure::line_plot::{LinePlot, Series};
-use crate::figure::{Scale, stack};
+use crate::figure::line_plot::{Band, LinePlot, Series, Style};
+use crate::figure::{Drawing, stack};
 use crate::model::{
     Model, PatternData, PatternExtra, PatternLaw, PatternModel, PatternProcess, is_likelihood,
     pattern_extras,
@@ -125,17 +125,17 @@ pub(super) fn judge(
     let mut pictures = Vec::new();
     if let (PatternLaw::Hawkes(law), Some(events)) = (fit.law(), &data.events) {
         outcome.p_value = Some(exponential_test(&law.rescaled_gaps(events)).1);
-        pictures.push((plots.join("events.png"), stack(&draw_events(law, events)?, 1)));
+        pictures.push((plots.join("events.png"), stack(&draw_events(law, events)?, 1).into()));
         return Ok((outcome, pictures));
     }
     let Some(pattern) = data.patterns.first() else { return Ok((outcome, pictures)) };
     if let PatternLaw::Gibbs(law) = fit.law() {
         outcome.raw_residuals = Residual::Raw.of_quadrats(law, pattern, QUADRATS)?;
         outcome.pearson_residuals = Residual::Pearson.of_quadrats(law, pattern, QUADRATS)?;
-        pictures.push((plots.join("field.png"), draw_field(&outcome, law, pattern)?));
+        pictures.push((plots.join("field.png"), draw_field(&outcome, law, pattern)?.into()));
         if let Interaction::Pairwise { reach, num_knots } = law.family().interaction {
             let plot = draw_potential(&outcome, reach, num_knots)?;
-            pictures.push((plots.join("potential.png"), plot));
+            pictures.push((plots.join("potential.png"), plot.into()));
         }
     }
     let stream = Stream::new(fit.settings().seed, "envelope");
@@ -154,7 +154,7 @@ pub(super) fn judge(
                 }
                 plots_of.push(draw_envelope(&found)?);
             }
-            pictures.push((plots.join("summaries.png"), stack(&plots_of, 2)));
+            pictures.push((plots.join("summaries.png"), stack(&plots_of, 2).into()));
         }
         Err(error) => outcome.notes.push(format!("not simulated: {error}")),
     }
@@ -194,7 +194,7 @@ fn coefficients(fit: &PatternModel, data: &PatternData) -> Vec<Coefficient> {
     all
 }
 
-fn draw_field(outcome: &PatternOutcome, law: &Gibbs, pattern: &Pattern) -> Result<image::RgbImage> {
+fn draw_field(outcome: &PatternOutcome, law: &Gibbs, pattern: &Pattern) -> Result<Drawing> {
     let places = pattern.window().grid(CELLS, CELLS);
     let [[left, right], [bottom, top]] = pattern.window().sides();
     let map = |label: &str, panels: Vec<Panel>| HeatMap {
@@ -207,7 +207,8 @@ fn draw_field(outcome: &PatternOutcome, law: &Gibbs, pattern: &Pattern) -> Resul
         y_label: "y".to_owned(),
         value_label: label.to_owned(),
         brightest: None,
-        scale: 2,
+        has_cells: false,
+        aspect: (top - bottom) / (right - left),
     };
     let panel = |title: &str, values: Vec<f64>, points: Vec<[f64; 2]>| Panel {
         title: title.to_owned(),
@@ -228,76 +229,79 @@ fn draw_field(outcome: &PatternOutcome, law: &Gibbs, pattern: &Pattern) -> Resul
     Ok(stack(&[first, second], 1))
 }
 
-fn plot(title: String, labels: [&str; 2], series: Vec<(&str, Vec<[f64; 2]>)>) -> LinePlot {
-    let series = series.into_iter().map(|(name, points)| Series { name: name.to_owned(), points });
+fn line(name: &str, points: Vec<[f64; 2]>) -> Series {
+    Series { name: name.to_owned(), points, style: Style::Line }
+}
+
+fn reference(name: &str, points: Vec<[f64; 2]>) -> Series {
+    Series { style: Style::Reference, ..line(name, points) }
+}
+
+fn plot(title: &str, [x_label, y_label]: [&str; 2], series: Vec<Series>) -> LinePlot {
     LinePlot {
-        title,
-        series: series.collect(),
-        x_label: labels[0].to_owned(),
-        y_label: labels[1].to_owned(),
-        x_scale: Scale::Linear,
-        y_scale: Scale::Linear,
-        scale: 2,
+        title: title.to_owned(),
+        series,
+        x_label: x_label.to_owned(),
+        y_label: y_label.to_owned(),
+        ..LinePlot::default()
     }
 }
 
-fn draw_envelope(envelope: &Envelope) -> Result<image::RgbImage> {
+fn draw_envelope(envelope: &Envelope) -> Result<Drawing> {
     // L is drawn less r, which it is without interaction.
     let is_l = envelope.summary == Summary::L;
-    let line = |values: &[f64]| {
+    let shown = |r: f64, value: f64| if is_l { value - r } else { value };
+    let curve = |values: &[f64]| {
         let pairs = envelope.distances.iter().zip(values).skip(1);
-        pairs.map(|(&r, &v)| [r, if is_l { v - r } else { v }]).collect::<Vec<_>>()
+        pairs.map(|(&r, &value)| [r, shown(r, value)]).collect::<Vec<_>>()
     };
+    let edges = envelope.distances.iter().zip(envelope.low.iter().zip(&envelope.high)).skip(1);
+    let edges = edges.map(|(&r, (&low, &high))| [r, shown(r, low), shown(r, high)]).collect();
     let name = envelope.summary.name();
-    let label = if is_l { "L(r) - r".to_owned() } else { format!("{name}(r)") };
+    let label = if is_l { "L(r) − r".to_owned() } else { format!("{name}(r)") };
     let title = format!("{name}, p = {:.3}", envelope.p_value);
     let series = vec![
-        ("data", line(&envelope.observed)),
-        ("simulated mean", line(&envelope.mean)),
-        ("least simulated", line(&envelope.low)),
-        ("greatest simulated", line(&envelope.high)),
+        line("data", curve(&envelope.observed)),
+        reference("simulated mean", curve(&envelope.mean)),
     ];
-    plot(title, ["distance r", &label], series).draw()
+    let bands = vec![Band { name: "all simulations".to_owned(), edges }];
+    LinePlot { bands, ..plot(&title, ["distance r", &label], series) }.draw()
 }
 
-fn draw_potential(
-    outcome: &PatternOutcome,
-    reach: f64,
-    num_knots: usize,
-) -> Result<image::RgbImage> {
-    let knots = || (0..num_knots).map(|k| (k as f64 + 0.5) * reach / num_knots as f64);
-    let values = || outcome.coefficients.iter().filter(|c| c.name.starts_with("potential"));
-    let line = |sign: f64| {
-        let shifted = values().map(|c| c.value + sign * c.standard_error.unwrap_or(0.0));
-        knots().zip(shifted).map(|(d, v)| [d, v]).collect::<Vec<_>>()
-    };
-    let series = vec![
-        ("potential", line(0.0)),
-        ("+ 2 standard errors", line(2.0)),
-        ("- 2 standard errors", line(-2.0)),
-    ];
-    plot("Pair potential".to_owned(), ["distance", "log factor of a pair"], series).draw()
+fn draw_potential(outcome: &PatternOutcome, reach: f64, num_knots: usize) -> Result<Drawing> {
+    let knots = (0..num_knots).map(|k| (k as f64 + 0.5) * reach / num_knots as f64);
+    let values = outcome.coefficients.iter().filter(|c| c.name.starts_with("potential"));
+    let (mut points, mut edges) = (Vec::new(), Vec::new());
+    for (distance, found) in knots.zip(values) {
+        let error = 2.0 * found.standard_error.unwrap_or(0.0);
+        points.push([distance, found.value]);
+        edges.push([distance, found.value - error, found.value + error]);
+    }
+    let ends = [points.first(), points.last()].into_iter().flatten();
+    let none = ends.map(|point| [point[0], 0.0]).collect();
+    let series = vec![line("potential", points), reference("no interaction", none)];
+    let bands = vec![Band { name: "± 2 standard errors".to_owned(), edges }];
+    LinePlot { bands, ..plot("Pair potential", ["distance", "log factor of a pair"], series) }
+        .draw()
 }
 
-fn draw_events(law: &Hawkes, events: &Events) -> Result<[image::RgbImage; 2]> {
+fn draw_events(law: &Hawkes, events: &Events) -> Result<[Drawing; 2]> {
     // A window of time that holds some sixty events.
     let (times, count) = (events.times(), events.times().len().min(60));
     let (from, to) = (0.0, times[count - 1]);
     let rate = (0..=600).map(|k| from + (to - from) * f64::from(k) / 600.0);
     let rate = rate.map(|time| [time, law.intensity(events, time)]).collect();
-    let first =
-        plot("Intensity of the first events".to_owned(), ["time", "rate"], vec![("rate", rate)]);
+    let labels = ["time", "events per unit of time"];
+    let first = plot("Intensity of the first events", labels, vec![line("rate", rate)]);
     let mut gaps = law.rescaled_gaps(events);
     gaps.sort_by(f64::total_cmp);
     let n = gaps.len() as f64;
     let expected = |i: usize| -(1.0 - (i as f64 + 0.5) / n).ln();
     let found = gaps.iter().enumerate().map(|(i, gap)| [expected(i), *gap]).collect();
     let ideal = vec![[0.0, 0.0], [expected(gaps.len() - 1); 2]];
-    let second = plot(
-        "Rescaled gaps".to_owned(),
-        ["exponential quantile", "quantile of the data"],
-        vec![("data", found), ("model", ideal)],
-    );
+    let found = Series { style: Style::Dots, ..line("data", found) };
+    let labels = ["exponential quantile", "quantile of the data"];
+    let second = plot("Rescaled gaps", labels, vec![found, reference("model", ideal)]);
     Ok([first.draw()?, second.draw()?])
 }
 

@@ -139,7 +139,7 @@ pub(super) fn judge(
         picture: path.display().to_string(),
         ..PictureOutcome::new(pictures, data, jury.as_ref())?
     };
-    Ok((outcome, (path, mosaic.draw())))
+    Ok((outcome, (path, mosaic.draw().into())))
 }
 
 impl Display for PictureOutcome {

@@ -3,12 +3,12 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use image::RgbImage;
 use serde::Serialize;
 
 use super::{Picture, folder_of};
 use crate::Result;
 use crate::experiment::table;
+use crate::figure::Figure;
 use crate::figure::contact_sheet::{self, Tile};
 use crate::figure::histogram::{HistogramPlot, Sample};
 use crate::figure::planar_sets::{self, SetRow};
@@ -145,20 +145,20 @@ pub(super) fn judge(
     let sets = draw_sets([&held_out, &generated, &independent], size, dim);
     let pictures = vec![
         (plots.join("sets.png"), sets),
-        (plots.join("energies.png"), outcome.histogram(&energies).draw()?),
+        (plots.join("energies.png"), outcome.histogram(&energies).draw()?.into()),
     ];
     Ok((outcome, pictures))
 }
 
 /// Held-out sets above, generated ones below; sets of the plane with independent ones too.
-fn draw_sets(kinds: [&[f32]; 3], size: usize, dim: usize) -> RgbImage {
+fn draw_sets(kinds: [&[f32]; 3], size: usize, dim: usize) -> Figure {
     if dim != 2 {
         let tile = |points| Tile::Cloud { points, dim };
         let tiles: Vec<Tile> = kinds[..2]
             .iter()
             .flat_map(|flat| flat.chunks_exact(size * dim).take(SHOWN).map(tile))
             .collect();
-        return contact_sheet::draw(&tiles, COLUMNS);
+        return contact_sheet::draw(&tiles, COLUMNS).into();
     }
     let row = |(name, flat): (&str, &[f32])| SetRow {
         name: name.to_owned(),
@@ -166,7 +166,7 @@ fn draw_sets(kinds: [&[f32]; 3], size: usize, dim: usize) -> RgbImage {
     };
     let rows: Vec<SetRow> =
         ["held-out", "generated", "independent"].into_iter().zip(kinds).map(row).collect();
-    planar_sets::draw(&rows, 2)
+    planar_sets::draw(&rows).into()
 }
 
 impl SetEnergyOutcome {
@@ -182,7 +182,6 @@ impl SetEnergyOutcome {
             samples: names.into_iter().zip(energies).map(sample).collect(),
             x_label: "energy per element, -u / n".to_owned(),
             note: format!("overlap {value:.2} ({low:.2} to {high:.2})"),
-            scale: 2,
         }
     }
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::{Picture, folder_of};
 use crate::Result;
 use crate::experiment::{table, with_interval};
-use crate::figure::heat_map::{HeatMap, Panel};
+use crate::figure::Drawing;
+use crate::figure::heat_map::{self, HeatMap, Panel};
 use crate::model::{Model, TopicData};
 use crate::rng::Stream;
 use crate::topic::held_out::{Perplexity, bound_perplexity, completion_perplexity};
@@ -139,7 +140,7 @@ pub(super) fn judge(
     };
     let rows: Vec<TopicRow> = topics.iter().enumerate().map(row).collect();
     let picture = draw(data, &topics, &shares, law.name())?;
-    let picture = picture.map(|picture| (plots.join("topics.png"), picture));
+    let picture = picture.map(|picture| (plots.join("topics.png"), picture.into()));
     let outcome = TopicOutcome {
         run: folder_of(model),
         model: law.name(),
@@ -192,7 +193,7 @@ fn draw(
     topics: &[Vec<f64>],
     shares: &[Vec<f64>],
     name: &str,
-) -> Result<Option<image::RgbImage>> {
+) -> Result<Option<Drawing>> {
     let plain = |title: String, panels, per_row, sides: [usize; 2], labels: [&str; 3]| HeatMap {
         title,
         panels,
@@ -203,7 +204,8 @@ fn draw(
         y_label: labels[1].to_owned(),
         value_label: labels[2].to_owned(),
         brightest: None,
-        scale: 2,
+        has_cells: true,
+        aspect: if per_row == 1 { heat_map::WIDE } else { 1.0 },
     };
     if !data.labels.is_empty() && data.labels.len() == shares.len() {
         let (k, classes) = (topics.len(), data.classes.len());

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 
 use super::super::axis::{Axis, Scale};
 use super::super::colour::ColourMap;
-use super::super::font;
+use super::super::coverage::Cover;
+use super::super::letters;
 use super::camera::{Frame, common_frame};
 use super::paint::mapped;
 use super::picture;
@@ -118,7 +119,7 @@ impl Key {
     }
 
     fn width(&self, text: f64) -> f64 {
-        let wide = |words: &str| text * font::relative_width(words);
+        let wide = |words: &str| text_width(words, text);
         let widest = match self {
             Self::Bar { range, name, .. } => {
                 let ticks =
@@ -214,7 +215,7 @@ impl Sheet {
             // A long label is written smaller.
             let room = 0.94 * f64::from(layout.size[0]);
             let size =
-                layout.text * (room / (layout.text * font::relative_width(&panel.label))).min(1.0);
+                layout.text * (room / text_width(&panel.label, layout.text).max(1.0)).min(1.0);
             write(&mut sheet, &panel.label, layout.label_of(number), size, 0.5, ink);
         }
         match &self.key {
@@ -315,20 +316,14 @@ fn write(
     if text.is_empty() {
         return;
     }
-    let glyphs = font::render(text, size);
-    let left = (x - anchor * f64::from(glyphs.width)).round();
-    let top = (y - 0.5 * f64::from(glyphs.height)).round();
-    for (index, &cover) in glyphs.cover.iter().enumerate() {
-        let column = left + f64::from(index as u32 % glyphs.width);
-        let row = top + f64::from(index as u32 / glyphs.width);
-        let inside = column >= 0.0
-            && row >= 0.0
-            && column < f64::from(sheet.width())
-            && row < f64::from(sheet.height());
-        if !inside || cover <= 0.0 {
-            continue;
-        }
-        let Rgba(pixel) = sheet.get_pixel_mut(column as u32, row as u32);
+    let left = x - anchor * text_width(text, size);
+    let place = |[right, down]: [f64; 2]| [left + right, y + 0.5 * size + down];
+    let contours = letters::contours(text, size / letters::CAPITAL, 0.05);
+    let contours =
+        contours.into_iter().map(|contour| contour.into_iter().map(place).collect()).collect();
+    let cover = Cover::of_polygons(&contours, [sheet.width(), sheet.height()]);
+    for (column, row, cover) in cover.pixels() {
+        let Rgba(pixel) = sheet.get_pixel_mut(column, row);
         let below = f64::from(pixel[3]) / 255.0;
         let above = cover + below * (1.0 - cover);
         for (level, ink) in pixel.iter_mut().zip(ink) {
@@ -337,4 +332,9 @@ fn write(
         }
         pixel[3] = (255.0 * above).round() as u8;
     }
+}
+
+/// The width of a line of text whose capitals are `height` high.
+fn text_width(text: &str, height: f64) -> f64 {
+    height / letters::CAPITAL * letters::width(text)
 }

@@ -13,6 +13,8 @@ use std::io::Cursor;
 use image::{ImageFormat, RgbaImage};
 use rayon::prelude::*;
 
+use super::super::letters::CAPITAL;
+use super::super::svg::{FONTS, base64, escaped, hexadecimal};
 use super::camera::{Camera, Frame, Lens, frame_of};
 use super::light::Light;
 use super::paint::mapped;
@@ -253,75 +255,19 @@ fn text(
     if words.is_empty() {
         return;
     }
-    // Capitals of common fonts are 0.72 of the size high.
-    let size = layout.text / 0.72;
+    let size = layout.text / CAPITAL;
     let y = y + 0.5 * layout.text;
     write(
         body,
         &format!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-family=\"Helvetica,Arial,sans-serif\" \
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-family=\"{FONTS}\" \
          font-size=\"{size:.1}\" text-anchor=\"{anchor}\" fill=\"{ink}\">{}</text>\n",
             escaped(words)
         ),
     );
 }
 
-/// Text as XML has it, without what XML cannot hold.
-fn escaped(text: &str) -> String {
-    let mut safe = String::new();
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            _ if character.is_control() => safe.push(' '),
-            _ => safe.push(character),
-        }
-    }
-    safe
-}
-
-fn hexadecimal([r, g, b]: [u8; 3]) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
-}
-
 /// Writing to a string cannot fail.
 fn write(to: &mut String, text: &str) {
     let _ = to.write_str(text);
-}
-
-/// RFC 4648: three bytes are four letters.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let number = (0..3).fold(0_u32, |number, index| {
-            number << 8 | u32::from(three.get(index).copied().unwrap_or(0))
-        });
-        for index in 0..4 {
-            let letter = LETTERS[(number >> (18 - 6 * index) & 63) as usize];
-            text.push(if index <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The examples of RFC 4648.
-    #[test]
-    fn base64_as_its_rfc_has_it() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
-
-    #[test]
-    fn texts_are_safe() {
-        assert_eq!(escaped("a<b> & c\u{7}"), "a&lt;b&gt; &amp; c ");
-    }
 }

@@ -4,6 +4,7 @@ use image::RgbImage;
 
 use super::tiles::{take_next, tiles};
 use super::{GivenPicture, PictureModel, PictureSize, Trained, element, exact};
+use crate::figure::Drawing;
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
 use crate::process::Process;
 use crate::recipe::Estimator;
@@ -247,7 +248,7 @@ impl Completions {
     }
 
     /// What was given, all completions, and the two maps.
-    pub fn figure(&self, given: &GivenPicture, size: PictureSize) -> RgbImage {
+    pub fn figure(&self, given: &GivenPicture, size: PictureSize) -> Drawing {
         let row = |label: &str, pictures| Row { label: label.into(), pictures };
         let shaded = Thumbnail::shaded(&given.levels, &given.mask, size.width, size.channels);
         let pictures = self.thumbnails(size);
