@@ -95,6 +95,16 @@ pub(crate) fn open() -> Result<Device, Failure> {
     Ok(OPEN.get_or_init(|| opened).clone())
 }
 
+/// What this process computes with, in words.
+pub(crate) fn words() -> String {
+    match OPEN.get() {
+        Some(device) if device.gpu().is_some() => {
+            format!("GPU, {}", format!("{:?}", choice().precision).to_lowercase())
+        }
+        _ => "CPU".to_owned(),
+    }
+}
+
 /// Comparisons of two points from which on the GPU is worth the second that opening it takes, where
 /// nobody asked for it: about five seconds of two cores.
 const MANY_COMPARISONS: f64 = 5e10;

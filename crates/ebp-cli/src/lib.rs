@@ -13,6 +13,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod run;
+mod shard;
 mod threads;
 
 use std::process::ExitCode;
