@@ -177,10 +177,7 @@ fn encode_share(
 }
 
 /// Writes features and classes, and reports.
-fn publish(
-    arguments: &EncodeArguments,
-    pieces: Vec<(Piece, Array<f32>)>,
-) -> Result<(), Failure> {
+fn publish(arguments: &EncodeArguments, pieces: Vec<(Piece, Array<f32>)>) -> Result<(), Failure> {
     let (pieces, values): (Vec<Piece>, Vec<Array<f32>>) = pieces.into_iter().unzip();
     let values: Vec<f32> = values.into_iter().flat_map(|array| array.values).collect();
     let classes: Vec<String> = pieces.into_iter().flat_map(|piece| piece.classes).collect();

@@ -85,7 +85,8 @@ impl Sides {
         let references = Collection::read(&arguments.references, &how)?;
         // What is wrong with the training sets should be known before the long work.
         let how = arguments.clouds.preparation(Some(samples.clouds.len()));
-        let oracle = arguments.oracle.as_ref().map(|path| Collection::read(path, &how)).transpose()?;
+        let oracle =
+            arguments.oracle.as_ref().map(|path| Collection::read(path, &how)).transpose()?;
         Ok(Self { samples, references, oracle })
     }
 

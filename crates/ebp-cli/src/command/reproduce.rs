@@ -144,8 +144,11 @@ impl Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { shard, done, out } = self;
         let what = if done.is_empty() { "nothing to do".to_owned() } else { done.join(", ") };
-        writeln!(f, "share {shard} is done: {what}\nonce all are, the same command without `--shard` \
-                     reports what `{out}` holds")
+        writeln!(
+            f,
+            "share {shard} is done: {what}\nonce all are, the same command without `--shard` \
+                     reports what `{out}` holds"
+        )
     }
 }
 

@@ -191,7 +191,10 @@ pub(crate) fn merge(
     how.refuse_out("score")?;
     (arguments.common.json, arguments.common.quiet) = (how.json, how.quiet);
     if arguments.codes_only {
-        return print_codes(&arguments, parts.rows::<Vec<CodeRow>>()?.into_iter().flatten().collect());
+        return print_codes(
+            &arguments,
+            parts.rows::<Vec<CodeRow>>()?.into_iter().flatten().collect(),
+        );
     }
     let pieces: Vec<Piece> = parts.rows()?;
     let Some(estimator) = pieces.first().map(|piece| piece.estimator.clone()) else {

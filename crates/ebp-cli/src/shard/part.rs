@@ -73,11 +73,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// Begins a part in a new or empty folder, or goes on with the same one.
-    pub(crate) fn begin(
-        folder: &Path,
-        share: Share,
-        question: Question,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn begin(folder: &Path, share: Share, question: Question) -> Result<Self, Failure> {
         let typed = std::env::args_os().skip(1).map(|word| {
             word.into_string().map_err(|word| {
                 let word = word.display().to_string();
@@ -110,7 +106,8 @@ impl Part {
             }
             return Ok(Self { header: Header { is_whole: known.is_whole, ..part.header }, ..part });
         }
-        if folder.exists() && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
+        if folder.exists()
+            && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
         {
             return Err(Failure::Usage(miette!(
                 help = "name another folder, or remove this one",
@@ -134,7 +131,8 @@ impl Part {
     /// Pieces of this share that are not there yet.
     pub(crate) fn missing(&self) -> Vec<usize> {
         let all = self.header.share.range(self.header.question.num_pieces);
-        let is_there = |piece: &usize| self.header.is_whole || rows_file(&self.folder, *piece).is_file();
+        let is_there =
+            |piece: &usize| self.header.is_whole || rows_file(&self.folder, *piece).is_file();
         all.filter(|piece| !is_there(piece)).collect()
     }
 

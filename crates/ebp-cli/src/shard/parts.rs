@@ -104,8 +104,7 @@ impl Parts {
     pub(crate) fn rows<R: DeserializeOwned>(&self) -> Result<Vec<R>, Failure> {
         self.each(|folder, piece| {
             let path = rows_file(folder, piece);
-            let bytes =
-                fs::read(&path).map_err(|error| Failure::cannot("read", &path, &error))?;
+            let bytes = fs::read(&path).map_err(|error| Failure::cannot("read", &path, &error))?;
             serde_json::from_slice(&bytes).map_err(|error| {
                 Failure::Failed(miette!(
                     help = format!("remove the folder and make its part again: {}", self.words()),

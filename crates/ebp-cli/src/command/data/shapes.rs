@@ -2,22 +2,29 @@
 
 use std::fs;
 use std::io::{Write, stdout};
+use std::time::Instant;
 
 use ebp::data::mesh::write_mesh;
 use ebp::data::normalise::Affine;
 use ebp::data::npy::{Array, Precision, write_npy};
-use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
+use ebp::data::shapes::{ShapeClass, ShapeCollection, shape_clouds, shape_mesh};
 use ebp::figure::contact_sheet::{self, Tile};
 use ebp::figure::save;
 
 use super::arguments::ShapesArguments;
+use super::import::{TEMPLATE, say_shards};
 use crate::failure::Failure;
+use crate::progress;
+use crate::threads::start_threads;
 
 /// Shapes on a contact sheet at most, and in one of its rows.
 const MOST_TILES: usize = 40;
 const COLUMNS: u32 = 5;
 
 pub(super) fn run(arguments: &ShapesArguments) -> Result<(), Failure> {
+    if let Some(num_shards) = arguments.shards {
+        return write_shards(arguments, num_shards);
+    }
     let make = |folder: &std::path::Path| {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::cannot("make the folder", folder, &error))
@@ -58,4 +65,24 @@ pub(super) fn run(arguments: &ShapesArguments) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+fn write_shards(arguments: &ShapesArguments, num_shards: usize) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let collection = ShapeCollection {
+        classes: arguments.class.iter().map(|&class| class.into()).collect(),
+        seed: arguments.seed,
+        first: arguments.first,
+        count: arguments.count,
+        num_points: arguments.points,
+        normalise_by: arguments.normalise.into(),
+    };
+    let bar = progress::bar(num_shards as u64, false, TEMPLATE);
+    let report = start_threads(arguments.threads)?.install(|| {
+        collection.write_shards(&arguments.out, num_shards, &|num_done| {
+            bar.set_position(num_done as u64);
+        })
+    })?;
+    bar.finish_and_clear();
+    say_shards(&report, &arguments.out, begin)
 }

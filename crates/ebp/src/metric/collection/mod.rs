@@ -259,9 +259,15 @@ impl<'a> Work<'a> {
         let stream = Stream::new(options.seed, "bootstrap");
         let all = || Pairs::all(clouds.len());
         let mut chamfer_kept = self.kept(origin, CHAMFER_STORE)?;
-        chamfer_kept.fill(clouds, all(), Measure::Chamfer, self.gpu, &mut |num_done, num_pairs| {
-            watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
-        })?;
+        chamfer_kept.fill(
+            clouds,
+            all(),
+            Measure::Chamfer,
+            self.gpu,
+            &mut |num_done, num_pairs| {
+                watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
+            },
+        )?;
         let summary = |neighbours: &Neighbours| summarise(neighbours, num_samples, stream);
         let nearest = |pairs: &Pairs| Neighbours::new(pairs, clouds.len(), num_samples);
         let chamfer = summary(&nearest(&chamfer_kept.pairs));
@@ -285,8 +291,7 @@ impl<'a> Work<'a> {
                         }
                     };
                     let bounds = &chamfer_kept.pairs;
-                    let wanted =
-                        Search { clouds, num_samples, bounds, share: None, highest: None };
+                    let wanted = Search { clouds, num_samples, bounds, share: None, highest: None };
                     search(wanted, &memory, &mut kept, &mut watch)?
                 } else {
                     kept.fill(clouds, all(), Measure::Emd(method), self.gpu, &mut watch)?;

@@ -121,16 +121,20 @@ impl Kept {
         for batch in missing.chunks(if gpu.is_some() { GPU_BATCH } else { BATCH }) {
             match gpu {
                 Some(gpu) => self.keep(batch, on_gpu(gpu, clouds, batch, measure)?)?,
-                None => self.compute(batch, |_| None, |(i, j)| {
-                    let (x, y) = oriented(clouds[i], clouds[j]);
-                    Ok(match measure {
-                        Measure::Chamfer => of_nearest(&NearestNeighbours::between(x, y)?),
-                        Measure::Emd(method) => {
-                            let found = emd(x, y, method)?;
-                            Known::Value(found.value, found.gap.unwrap_or(0.0))
-                        }
-                    })
-                })?,
+                None => self.compute(
+                    batch,
+                    |_| None,
+                    |(i, j)| {
+                        let (x, y) = oriented(clouds[i], clouds[j]);
+                        Ok(match measure {
+                            Measure::Chamfer => of_nearest(&NearestNeighbours::between(x, y)?),
+                            Measure::Emd(method) => {
+                                let found = emd(x, y, method)?;
+                                Known::Value(found.value, found.gap.unwrap_or(0.0))
+                            }
+                        })
+                    },
+                )?,
             }
             num_done += batch.len();
             watch(num_done, num_pairs);

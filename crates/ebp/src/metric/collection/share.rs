@@ -57,7 +57,11 @@ pub(super) fn bounds_name(name: &str) -> String {
 }
 
 /// What a share's stores hold: only pairs of which both records arrived.
-pub(super) fn own_records(values: Vec<Record>, bounds: &[Record], num_clouds: usize) -> Vec<Record> {
+pub(super) fn own_records(
+    values: Vec<Record>,
+    bounds: &[Record],
+    num_clouds: usize,
+) -> Vec<Record> {
     let bounds = Pairs::new(num_clouds, bounds);
     let is_whole = |record: &Record| {
         let (first, second) = (record.first as usize, record.second as usize);

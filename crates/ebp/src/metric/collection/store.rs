@@ -62,9 +62,8 @@ impl PairStore {
     pub(super) fn read(folder: &Path, name: &str, fingerprint: u64) -> Result<Vec<Record>> {
         let path = Self::path(folder, name, fingerprint);
         let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-        let records = decode_all(&bytes, fingerprint).filter(|records| {
-            HEADER + records.len() * RECORD == bytes.len()
-        });
+        let records = decode_all(&bytes, fingerprint)
+            .filter(|records| HEADER + records.len() * RECORD == bytes.len());
         let reason = "it is cut off, or has bytes that were not written so".into();
         records.ok_or(Error::Damaged { path, reason })
     }
