@@ -42,7 +42,9 @@ fn state(run: &Path) -> Vec<u8> {
     fs::read(checkpoints.join(last.trim()).join("state.safetensors")).expect("a state")
 }
 
-const TINY: [&str; 18] = [
+const TINY: [&str; 20] = [
+    "--set",
+    "data.held_out=6",
     "--set",
     "model.encoder_widths=[8, 12]",
     "--set",

@@ -110,7 +110,7 @@ fn metrics_in_shares_are_those_of_the_whole_to_the_last_byte() {
             assert!(count("solved") > 0 && count("stopped") > 0 && count("skipped") > 0, "{found}");
         }
     }
-    // An oracle that turns out to be shorter is another question.
+    // Sets that have changed since are not those of the parts.
     write_balls(&path.join("b.npy"), 4, 15, 70);
     let changed: Vec<String> = (1..=2).map(|number| format!("two-{number}")).collect();
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ebp::checkpoint::crc32c;
 use ebp::data::CloudSource;
 use ebp::data::npy::{Array, Precision, write_npy};
-use ebp::files::{read_json, write_json};
+use ebp::files::{is_leftover, read_json, write_json};
 use ebp::model::Model;
 use ebp::{Error, Share};
 use miette::miette;
@@ -106,9 +106,7 @@ impl Part {
             }
             return Ok(Self { header: Header { is_whole: known.is_whole, ..part.header }, ..part });
         }
-        if folder.exists()
-            && fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some())
-        {
+        if folder.exists() && !is_free(folder)? {
             return Err(Failure::Usage(miette!(
                 help = "name another folder, or remove this one",
                 "`{}` must be new or the folder of a part, but holds something else",
@@ -179,6 +177,18 @@ impl Display for Report {
         let Self { command, shard, part } = self;
         writeln!(f, "share {shard} of `ebp {command}` is whole: {part}")
     }
+}
+
+/// Whether a folder holds nothing, or no more than what a killed process was about to say in it.
+fn is_free(folder: &Path) -> Result<bool, Failure> {
+    let unreadable = |error| Failure::cannot("read", folder, &error);
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        if !is_leftover(&name.to_string_lossy()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Where the rows of a piece are.

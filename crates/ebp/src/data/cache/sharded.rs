@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cache, Kind, Split, random_splits};
 use crate::data::normalise::{Affine, Moments, NormaliseBy};
-use crate::files::{create_folder, entries, read_json, write_json};
+use crate::files::{create_folder, entries, read_json, remove_leftovers, write_json};
 use crate::{Error, Result};
 
 const INDEX_FILE: &str = "index.json";
@@ -162,6 +162,7 @@ pub fn write_shards(
     if plan.inputs.is_empty() {
         return Err(Error::invalid("shards", "at least one", 0));
     }
+    remove_leftovers(out)?;
     // A folder without an index is not taken for a cache while it changes.
     let index = out.join(INDEX_FILE);
     if index.exists() {
