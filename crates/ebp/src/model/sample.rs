@@ -112,13 +112,11 @@ impl Model {
     pub fn sampling(&self, options: &SampleOptions) -> Result<Sampling<'_>> {
         let model = self.clouds()?;
         let stream = options.stream;
-        let (theta, prior) = match &options.theta {
-            Some(theta) => (theta.clone(), "given codes"),
-            None => {
-                let prior = options.prior;
-                let theta = model.prior(prior)?.sample(options.count, stream.child(0))?;
-                (theta, prior.name())
-            }
+        let (theta, prior) = if let Some(theta) = &options.theta {
+            (theta.clone(), "given codes")
+        } else {
+            let theta = model.prior(options.prior)?.sample(options.count, stream.child(0))?;
+            (theta, options.prior.name())
         };
         let num_points = options.num_points.unwrap_or(CLOUD_POINTS);
         Ok(Sampling { model, theta, prior, num_points, draw: options.draw, stream })

@@ -22,7 +22,7 @@ pub(super) struct Map {
     /// Bytes read since pages were last given back, and what lies around them.
     read: AtomicUsize,
     /// What is read before pages are given back.
-    read_at_once: usize,
+    limit: usize,
 }
 
 impl Map {
@@ -38,7 +38,7 @@ impl Map {
         // changes numbers or ends this one; it cannot break types, as every pattern of bits is a
         // number here.
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
-        Ok(Self { map, read: AtomicUsize::new(0), read_at_once: READ_AT_ONCE })
+        Ok(Self { map, read: AtomicUsize::new(0), limit: READ_AT_ONCE })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -47,7 +47,7 @@ impl Map {
 
     /// Says that it is one of `count` maps that are read by turns and together keep as much memory as one.
     pub(super) fn share_memory(&mut self, count: usize) {
-        self.read_at_once = READ_AT_ONCE / count.max(1);
+        self.limit = READ_AT_ONCE / count.max(1);
     }
 
     /// Says that `count` bytes in one place were read and are not needed any more. After many of them
@@ -55,7 +55,7 @@ impl Map {
     pub(super) fn was_read(&self, count: usize) {
         let more = count.saturating_add(READ_AROUND);
         let before = self.read.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) >= self.read_at_once {
+        if before.saturating_add(more) >= self.limit {
             self.read.store(0, Ordering::Relaxed);
             self.give_back();
         }

@@ -239,7 +239,7 @@ fn remove_others(out: &Path, count: usize) -> Result<()> {
     for name in entries(out)? {
         let number = name.strip_prefix("shard-").and_then(|rest| rest.split('.').next());
         let number = number.and_then(|number| number.parse::<usize>().ok());
-        if number.is_some_and(|number| number >= count) || name.ends_with(".part") {
+        if number.is_some_and(|number| number >= count) || name.rsplit('.').next() == Some("part") {
             let path = out.join(name);
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
@@ -297,7 +297,9 @@ fn global(caches: &[Cache]) -> Option<Affine> {
                     moments
                 })
                 .collect();
-            found.iter().for_each(|moments| all.merge(moments));
+            for moments in &found {
+                all.merge(moments);
+            }
         }
     }
     Some(all.affine())

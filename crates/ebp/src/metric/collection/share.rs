@@ -89,12 +89,11 @@ pub(super) fn together(
                 return Err(Error::Damaged { path: part.clone(), reason });
             }
             let says_more = match (pairs.get(i, j), known) {
-                (None, _) => true,
                 (Some(Known::Value(..)), Known::AtLeast(_)) => false,
-                (Some(Known::AtLeast(_)), Known::Value(..)) => true,
-                (Some(Known::AtLeast(a)), Known::AtLeast(b)) => b > a,
                 // Of bounds the higher one; distances are the same in all parts.
-                (Some(Known::Value(a, _)), Known::Value(b, _)) => b > a,
+                (Some(Known::AtLeast(a)), Known::AtLeast(b))
+                | (Some(Known::Value(a, _)), Known::Value(b, _)) => b > a,
+                (None, _) | (Some(Known::AtLeast(_)), Known::Value(..)) => true,
             };
             if says_more {
                 pairs.set(i, j, known);
