@@ -6,8 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names that `lib.rs` re-exports at the root, and where they live.
-const ROOT_NAMES: [(&str, &str); 4] =
-    [("Error", "error"), ("Result", "error"), ("IndexedSet", "set"), ("SetOffsets", "set")];
+const ROOT_NAMES: [(&str, &str); 5] = [
+    ("Error", "error"),
+    ("Result", "error"),
+    ("IndexedSet", "set"),
+    ("SetOffsets", "set"),
+    ("Share", "share"),
+];
 
 /// Where unsafe code may stand: SIMD intrinsics, and files mapped into memory.
 const UNSAFE_PLACES: [&str; 3] = ["point/cpu", "point/cuda", "data/cache/map.rs"];
