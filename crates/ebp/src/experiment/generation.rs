@@ -16,7 +16,8 @@ use super::generated::{GENERATION_HEAD, nearest_distances};
 use super::subject::Subject;
 use super::text::{cells, table};
 use super::{
-    CloudSource, Findings, Generation, GenerationRow, Laboratory, PartSizes, Watch, generation_table,
+    CloudSource, Findings, Generation, GenerationRow, Laboratory, PartSizes, Watch,
+    generation_table,
 };
 use crate::figure::contact_sheet::draw_rows;
 use crate::files::{read_json, write_json};
