@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod run;
 mod threads;
+mod together;
 
 use std::process::ExitCode;
 
