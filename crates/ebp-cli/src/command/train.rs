@@ -143,7 +143,8 @@ fn train(
     let data = Data::load(&settings)?;
     let replicas = device::open_all()?;
     let device = replicas.first().cloned().unwrap_or_default();
-    let mut progress = Progress::new(arguments.common.quiet, settings.headline());
+    let is_quiet = arguments.common.quiet || !together.is_first();
+    let mut progress = Progress::new(is_quiet, settings.headline());
     let options = TrainOptions {
         directory: together.is_first().then_some(directory),
         existing: Some(arguments.existing()),

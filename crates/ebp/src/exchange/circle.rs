@@ -186,7 +186,9 @@ impl Circle {
                 ranks.sum(self.count, Ok(nodes.collect()))?
             }
         };
-        mean.iter_mut().for_each(|number| *number = number.over(self.count));
+        for number in &mut mean {
+            *number = number.over(self.count);
+        }
         Ok(mean)
     }
 

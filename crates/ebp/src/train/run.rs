@@ -104,6 +104,8 @@ where
         around.directory = None;
     }
     let trainer = Trainer::new(plan.trainer.clone(), plan.seed)?;
+    // Before anything is written.
+    trainer.check_cut(model)?;
     if let Some(start) = &plan.start {
         check_fits(&model.state()?, start)?;
         model.restore(start)?;

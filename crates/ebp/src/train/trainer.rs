@@ -185,14 +185,7 @@ impl Trainer {
     where
         T: Trainable + ?Sized,
     {
-        if self.config.shards != model.num_shards() {
-            let found = self.config.shards;
-            let expected = match model.num_shards() {
-                1 => "1, as steps of this kind of model cannot be cut".to_owned(),
-                count => format!("{count}, as the model was made"),
-            };
-            return Err(Error::invalid("train.shards", expected, found));
-        }
+        self.check_cut(model)?;
         let mut state = match session.ranks.filter(|ranks| ranks.size() > 1) {
             Some(ranks) => self.begin_together(model, &mut session, ranks)?,
             None => self.begin(model, &mut session)?,
@@ -214,6 +207,16 @@ impl Trainer {
         let step = state.meta.step;
         session.observer.observe(&Event::Finished { step })?;
         Ok(Outcome::Finished { step })
+    }
+
+    /// That the model's steps are cut as the settings say.
+    pub(super) fn check_cut<T: Trainable + ?Sized>(&self, model: &T) -> Result<()> {
+        let expected = match model.num_shards() {
+            count if count == self.config.shards => return Ok(()),
+            1 => "1, as steps of this kind of model cannot be cut".to_owned(),
+            count => format!("{count}, as the model was made"),
+        };
+        Err(Error::invalid("train.shards", expected, self.config.shards))
     }
 
     /// Every process begins with what the first one has.
