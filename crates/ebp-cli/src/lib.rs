@@ -16,6 +16,7 @@ mod run;
 mod show;
 mod theme;
 mod threads;
+mod together;
 
 use std::process::ExitCode;
 
