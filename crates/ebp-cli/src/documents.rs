@@ -109,7 +109,8 @@ fn settings_fault(matches: &ArgMatches) -> Result<(), String> {
             None => return Ok(()),
         },
     };
-    if is_placeholder(&preset) || preset.ends_with(".toml") || preset.contains('|') {
+    let is_file = Path::new(&preset).extension().is_some();
+    if is_placeholder(&preset) || is_file || preset.contains('|') {
         return Ok(());
     }
     let changes: Vec<_> = changes.iter().filter(|change| !is_open(change)).collect();
@@ -309,7 +310,7 @@ fn missing_script(root: &Path, words: &[String]) -> Option<String> {
             let base = root.join(part).join(folder);
             base.join(format!("{name}.rs")).exists() || base.join(name).is_dir()
         };
-        !crates.iter().any(|part| there(&part))
+        !crates.iter().any(|part| there(part))
     };
     match words.first()?.as_str() {
         "python3" | "python" | "Rscript" | "sh" => {

@@ -13,10 +13,10 @@ pub(super) fn commands(script: &str) -> Result<Vec<Vec<String>>, String> {
     let mut rest = script.chars().peekable();
     while let Some(c) = rest.next() {
         let ends = |word: &mut Option<String>, commands: &mut Vec<Vec<String>>, skip: &mut bool| {
-            if let Some(done) = word.take() {
-                if !std::mem::take(skip) {
-                    commands.last_mut().expect("there is always one").push(done);
-                }
+            if let Some(done) = word.take()
+                && !std::mem::take(skip)
+            {
+                commands.last_mut().expect("there is always one").push(done);
             }
         };
         match c {

@@ -1,5 +1,7 @@
 //! Every command, from the same definitions that read what is typed.
 
+use std::fmt::Write;
+
 use clap::{Arg, Command, CommandFactory};
 
 use super::{MADE_BY, cell, code};
@@ -17,7 +19,7 @@ pub(super) fn page() -> String {
     );
     for command in visible(&program) {
         let name = command.get_name();
-        out.push_str(&format!("| [`ebp {name}`](#ebp-{name}) | {} |\n", about(command)));
+        _ = writeln!(out, "| [`ebp {name}`](#ebp-{name}) | {} |", about(command));
     }
     out.push_str("\n## Of every command\n\n");
     let globals: Vec<_> =
@@ -39,9 +41,9 @@ fn about(command: &Command) -> String {
 
 /// A command and those below it.
 fn section(command: &Command, name: &str, depth: usize, out: &mut String) {
-    out.push_str(&format!("\n{} {name}\n\n{}.\n\n", "#".repeat(depth), about(command)));
+    _ = write!(out, "\n{} {name}\n\n{}.\n\n", "#".repeat(depth), about(command));
     let usage = command.clone().render_usage().to_string();
-    out.push_str(&format!("```text\n{}\n```\n\n", usage.trim_start_matches("Usage: ").trim()));
+    _ = write!(out, "```text\n{}\n```\n\n", usage.trim_start_matches("Usage: ").trim());
     let own: Vec<_> = command
         .get_arguments()
         .filter(|argument| !argument.is_global_set() && !argument.is_hide_set())
@@ -52,7 +54,7 @@ fn section(command: &Command, name: &str, depth: usize, out: &mut String) {
     }
     let help = command.get_after_long_help().or_else(|| command.get_after_help());
     if let Some(help) = help {
-        out.push_str(&format!("\n```text\n{}\n```\n", help.to_string().trim_end()));
+        _ = write!(out, "\n```text\n{}\n```\n", help.to_string().trim_end());
     }
     for inner in visible(command) {
         section(inner, &format!("{name} {}", inner.get_name()), depth + 1, out);
@@ -85,7 +87,7 @@ fn table(arguments: &[&Arg]) -> String {
             });
             help = format!("{help}: {}", choices.collect::<Vec<_>>().join(", "));
         }
-        out.push_str(&format!("| {} | {default} | {help} |\n", code(&words(argument))));
+        _ = writeln!(out, "| {} | {default} | {help} |", code(&words(argument)));
     }
     out
 }

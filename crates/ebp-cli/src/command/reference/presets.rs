@@ -1,5 +1,7 @@
 //! Every preset, in its own words: the file that is compiled in.
 
+use std::fmt::Write;
+
 use ebp::model::{PRESETS, Settings};
 
 use super::MADE_BY;
@@ -15,13 +17,10 @@ pub(super) fn page() -> Result<String, Failure> {
          kind in [settings](settings.md).\n",
     );
     for kind in KINDS {
-        out.push_str(&format!(
-            "\n## {}\n\n`kind = \"{}\"`: {}.\n",
-            kind.title, kind.name, kind.about
-        ));
+        _ = write!(out, "\n## {}\n\n`kind = \"{}\"`: {}.\n", kind.title, kind.name, kind.about);
         for (name, text) in PRESETS {
             if Settings::preset(name, &[] as &[&str])?.kind() == kind.name {
-                out.push_str(&format!("\n### {name}\n\n```toml\n{}\n```\n", text.trim_end()));
+                _ = write!(out, "\n### {name}\n\n```toml\n{}\n```\n", text.trim_end());
             }
         }
     }

@@ -2,6 +2,7 @@
 //! that can, a word where a number is expected says what is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use ebp::config::Layers;
 use ebp::model::Settings;
@@ -60,20 +61,13 @@ pub(super) fn page() -> Result<String, Failure> {
     );
     let meanings = meanings();
     for kind in KINDS {
-        out.push_str(&format!(
-            "\n## {}\n\n`kind = \"{}\"`: {}.\n\n",
-            kind.title, kind.name, kind.about
-        ));
+        _ = write!(out, "\n## {}\n\n`kind = \"{}\"`: {}.\n\n", kind.title, kind.name, kind.about);
         out.push_str("| setting | default | what it may be | what it is |\n|---|---|---|---|\n");
         for row in rows(kind.name)? {
             let default = row.default.as_deref().map_or_else(|| "–".to_owned(), code);
             let meaning = meanings.get(&(kind.name, row.key.as_str())).copied().unwrap_or_default();
             let meaning = cell(meaning);
-            out.push_str(&format!(
-                "| {} | {default} | {} | {meaning} |\n",
-                code(&row.key),
-                row.shape
-            ));
+            _ = writeln!(out, "| {} | {default} | {} | {meaning} |", code(&row.key), row.shape);
         }
     }
     Ok(out)
@@ -170,10 +164,10 @@ fn shape(kind: &str, key: &str) -> String {
     };
     let word = format!("\"{NO_WORD}\"");
     let Some(told_of_word) = told(&word) else { return "text".to_owned() };
-    if let Some(one) = expected(&told_of_word) {
-        if one != "list" {
-            return one;
-        }
+    if let Some(one) = expected(&told_of_word)
+        && one != "list"
+    {
+        return one;
     }
     match told(&format!("[{word}]")).as_deref().map(expected) {
         Some(Some(of)) if of != "list" => format!("list of: {of}"),

@@ -115,7 +115,7 @@ fn plain(words: &str) -> String {
     let mut rest = words;
     while let Some((before, after)) = rest.split_once("[`") {
         let Some((name, after)) = after.split_once("`]") else { break };
-        out.push_str(&format!("{before}`{name}`"));
+        _ = write!(out, "{before}`{name}`");
         rest = match after.strip_prefix('(').and_then(|after| after.split_once(')')) {
             Some((_, after)) => after,
             None => after,
