@@ -310,7 +310,7 @@ fn missing_script(root: &Path, words: &[String]) -> Option<String> {
             let base = root.join(part).join(folder);
             base.join(format!("{name}.rs")).exists() || base.join(name).is_dir()
         };
-        !crates.iter().any(|part| there(part))
+        !crates.iter().any(there)
     };
     match words.first()?.as_str() {
         "python3" | "python" | "Rscript" | "sh" => {
