@@ -280,6 +280,19 @@ fn every_page_of_docs_has_its_place_in_the_book() {
     }
 }
 
+/// What stands behind a fence is one of the words that `docs/run` knows.
+#[test]
+fn every_mark_is_known_to_the_script_that_runs_the_pages() {
+    let script = fs::read_to_string(repository().join("docs/run")).unwrap();
+    for page in pages() {
+        for block in page.blocks().iter().filter(|block| block.language == "sh") {
+            let Some(mark) = block.mark else { continue };
+            let is_known = script.contains(&format!("    \"{mark}\": "));
+            assert!(is_known, "{}:{}: `sh {mark}`", page.path.display(), block.line);
+        }
+    }
+}
+
 /// Scripts, tests and examples that commands name are there.
 #[test]
 fn every_script_that_is_named_is_there() {

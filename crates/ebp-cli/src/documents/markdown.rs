@@ -15,6 +15,8 @@ pub(super) struct Block<'a> {
     pub(super) line: usize,
     /// What it is written in: the first word behind its fence.
     pub(super) language: &'a str,
+    /// What it needs to be run: the second word there.
+    pub(super) mark: Option<&'a str>,
     /// The code.
     pub(super) code: String,
 }
@@ -43,8 +45,15 @@ impl Page {
                 None if bare.starts_with("```") => {
                     let information = bare.trim_start_matches('`');
                     let fence = &bare[..bare.len() - information.len()];
-                    let language = information.split([' ', ',']).next().unwrap_or_default();
-                    open = Some((fence, Block { line: number + 2, language, code: String::new() }));
+                    let mut words = information.split([' ', ',']).filter(|word| !word.is_empty());
+                    let language = words.next().unwrap_or_default();
+                    let block = Block {
+                        line: number + 2,
+                        language,
+                        mark: words.next(),
+                        code: String::new(),
+                    };
+                    open = Some((fence, block));
                 }
                 None => {}
             }
