@@ -1,14 +1,77 @@
 #!/bin/sh
-# Makes every picture of docs/figures.md, in docs/pictures/figures, from models/chairs and the built-in shapes:
-#     cargo build --release && docs/gallery.sh
-# EBP names the program, THREADS its threads. Takes a few minutes on two cores.
+# Makes the pictures of the pages.
+#
+#   docs/gallery.sh            those of docs/figures.md, from models/chairs and the built-in shapes: minutes
+#   docs/gallery.sh trained    those of models that learn from built-in data: tens of minutes on two cores
+#   docs/gallery.sh others     prints which command makes each of the rest, which need data, hours or a GPU
+#
+# EBP names the program, by default target/release/ebp, THREADS its threads.
 set -eu
 cd "$(dirname "$0")/.."
 ebp=${EBP:-target/release/ebp}
 threads=${THREADS:-2}
-out=docs/pictures/figures
+part=${1:-figures}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# Trains in a folder of its own: PRESET and further arguments.
+train() {
+    rm -rf "$work/run"
+    "$ebp" train "$@" --out "$work/run" --threads "$threads" -q > "$work/said"
+}
+
+# Keeps a picture of that run: its name there, and here.
+keep() { cp "$work/run/$1" "docs/pictures/$2"; }
+
+case $part in
+    figures) ;;
+    trained)
+        train sines
+        keep plots/density.png sines.png
+        "$ebp" calibrate "$work/run" --threads "$threads" -q > "$work/said"
+        keep plots/calibration.png calibration-sines.png
+        train shapes
+        keep plots/clouds.png shapes.png
+        train sticks --seed 1
+        keep plots/sets.png sticks_sets.png
+        keep plots/energies.png sticks_energies.png
+        train rings --seed 1
+        keep plots/sets.png rings_sets.png
+        train pairwise
+        keep plots/potential.png pair_potential.png
+        train lda
+        keep plots/topics.png topics_bars.png
+        train arcs
+        keep plots/sets.png latents/arcs.png
+        train digits
+        python3 tools/data/torn.py "$work/torn.png" "$work/holes.png"
+        "$ebp" complete "$work/run" --image "$work/torn.png" --mask "$work/holes.png" -k 8 \
+            --out "$work/run/completions" --threads "$threads" -q > "$work/said"
+        keep completions/grid.png torn.png
+        "$ebp" reproduce figure1 --out "$work/figure1" --threads "$threads" -q > "$work/said"
+        cp "$work/figure1/figure1.png" docs/pictures/figure1.png
+        exit 0 ;;
+    others)
+        cat <<'END'
+docs/pictures, with the command of the page that shows it:
+  speeds.png                docs/regression.md: awk, ebp train; runs/speeds/plots/density.png
+  shapes_samples.png        docs/clouds.md: ebp train shapes of 2,500 steps, ebp sample
+  completion.png            docs/completion.md: ebp reproduce completion --seconds 30
+  completion_mnist.png      docs/completion.md: ebp reproduce mnist --data mnist/ --models ebp-exact
+  completion_faces.png      docs/completion.md: ebp reproduce celeba --data img_align_celeba_8k.zip --models ebp-exact
+  calibration-el-nino.png   docs/calibration.md: tools/data/el_nino.py, ebp train, ebp calibrate
+  topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
+  redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
+  latents/{gplvm,bruno,statistician}.png   docs/latents.md, the command above each
+  view_light.png            docs/view.md: ebp view of the twelve chairs of docs/start.md, then chromium --headless
+                            --use-angle=swiftshader --window-size=1200,760 --virtual-time-budget=4000 --screenshot
+docs/results: the command above each picture of docs/results/README.md; curves by ebp plot
+END
+        exit 0 ;;
+    *) echo "expected figures, trained or others, found $part" >&2; exit 2 ;;
+esac
+
+out=docs/pictures/figures
 mkdir -p "$out"
 sample() { "$ebp" sample models/chairs --picture "$work/sheet.png" --threads "$threads" -q "$@"; }
 render() { "$ebp" render "$@" --threads "$threads" -q; }

@@ -120,6 +120,8 @@ pub(crate) fn train(
             directory,
             existing: Some(existing),
             device: opened.clone(),
+            replicas: Vec::new(),
+            ranks: None,
             from: start,
             observer: Some(&mut watcher),
             stop: Some(link.stop()),

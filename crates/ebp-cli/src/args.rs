@@ -26,6 +26,7 @@ use crate::command::merge::MergeArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::query::QueryArguments;
+use crate::command::reference::ReferenceArguments;
 use crate::command::render::RenderArguments;
 use crate::command::reproduce::ReproduceArguments;
 use crate::command::sample::SampleArguments;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Completions(CompletionsArguments),
     /// Write manual pages, one a command
     Man(ManArguments),
+    /// Write pages of all commands, settings and presets
+    Reference(ReferenceArguments),
 }
 
 /// The most threads that may be asked for.

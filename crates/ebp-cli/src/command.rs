@@ -17,6 +17,7 @@ mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
 pub(crate) mod query;
+pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod reproduce;
 pub(crate) mod sample;
@@ -57,5 +58,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::View(view) => view::run(&view),
         Command::Completions(completions) => completions::run(&completions),
         Command::Man(man) => man::run(&man),
+        Command::Reference(reference) => reference::run(&reference),
     }
 }

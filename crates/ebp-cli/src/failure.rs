@@ -29,12 +29,24 @@ pub enum Failure {
     ReaderGone,
     /// It was asked to stop, and saved its state: exit code 130.
     Interrupted,
+    /// Another process of the same training says what went wrong: exit code 1.
+    Told,
 }
 
 impl Failure {
     /// That something could not be done to a file or folder.
     pub(crate) fn cannot(action: &str, path: &Path, error: &io::Error) -> Self {
         Self::Failed(miette::miette!("cannot {action} `{}`: {error}", path.display()))
+    }
+
+    /// What went wrong, for other processes.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Usage(report) | Self::Failed(report) => report.to_string(),
+            Self::ReaderGone => "nobody reads its results".to_owned(),
+            Self::Interrupted => "it was interrupted".to_owned(),
+            Self::Told => "another process failed".to_owned(),
+        }
     }
 
     /// Tells the user on stderr and gives the exit code.
@@ -50,6 +62,7 @@ impl Failure {
                 ExitCode::from(1)
             }
             Self::ReaderGone => ExitCode::SUCCESS,
+            Self::Told => ExitCode::from(1),
             Self::Interrupted => ExitCode::from(INTERRUPTED),
         }
     }

@@ -8,6 +8,8 @@
 mod args;
 mod command;
 mod device;
+#[cfg(test)]
+mod documents;
 mod failure;
 mod interrupt;
 mod output;
@@ -17,10 +19,16 @@ mod shard;
 mod show;
 mod theme;
 mod threads;
+mod together;
 
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+/// Compiles and runs the programs of that page with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct LibraryPage;
 
 pub use self::failure::{Failure, set_style};
 pub use self::run::train_watched;

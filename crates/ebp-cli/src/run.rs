@@ -36,6 +36,7 @@ where
     let around = Surroundings {
         directory: Some(directory),
         existing,
+        ranks: None,
         observer: &mut progress,
         stop: Some(interrupt::wish()),
         device: "cpu".into(),

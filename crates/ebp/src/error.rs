@@ -175,6 +175,18 @@ pub enum Error {
         /// What to do about it.
         help: Option<String>,
     },
+    /// Another shard or another process of the same training failed.
+    #[error("{who}: {message}")]
+    Peer {
+        /// Which one, such as `shard 2 of 4`.
+        who: String,
+        /// What it said.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+        /// The quantity that was not finite and its value, in words, if the step diverged there.
+        divergence: Option<(String, String)>,
+    },
     /// A training run was asked to stop; its state is saved if it has a folder.
     #[error("interrupted after step {step}")]
     Interrupted {
@@ -240,7 +252,21 @@ impl Error {
     /// What to do about it, where that is not part of the message.
     pub fn help(&self) -> Option<&str> {
         match self {
-            Self::Refused { help, .. } | Self::Failed { help, .. } => help.as_deref(),
+            Self::Refused { help, .. } | Self::Failed { help, .. } | Self::Peer { help, .. } => {
+                help.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The quantity that is not finite and its value, in words, where that is what went wrong.
+    pub(crate) fn divergence(&self) -> Option<(String, String)> {
+        match self {
+            Self::NonFinite { field, value, .. } => Some(((*field).to_owned(), value.to_string())),
+            Self::NonFiniteGradient { parameter, value, .. } => {
+                Some((format!("gradient of {parameter}"), value.to_string()))
+            }
+            Self::Peer { divergence, .. } => divergence.clone(),
             _ => None,
         }
     }

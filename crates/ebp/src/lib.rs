@@ -6,6 +6,7 @@ pub mod config;
 pub mod data;
 mod energy;
 pub mod error;
+pub mod exchange;
 pub mod experiment;
 pub mod figure;
 pub mod files;

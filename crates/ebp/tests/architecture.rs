@@ -14,8 +14,9 @@ const ROOT_NAMES: [(&str, &str); 5] = [
     ("Share", "share"),
 ];
 
-/// Where unsafe code may stand: SIMD intrinsics, and files mapped into memory.
-const UNSAFE_PLACES: [&str; 3] = ["point/cpu", "point/cuda", "data/cache/map.rs"];
+/// Where unsafe code may stand: SIMD intrinsics, the driver of GPUs, files mapped into memory, and MPI.
+const UNSAFE_PLACES: [&str; 4] =
+    ["point/cpu", "point/cuda", "data/cache/map.rs", "exchange/mpi.rs"];
 
 #[test]
 fn modules_use_only_what_lies_below_them() {

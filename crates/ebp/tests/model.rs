@@ -293,7 +293,7 @@ fn what_cannot_be_learned_from_is_refused_with_a_way_out() {
     );
 }
 
-/// `models/chairs` is what the README begins with.
+/// `models/chairs` is what docs/start.md draws from.
 #[test]
 fn the_model_in_the_repository_can_be_asked() {
     let chairs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/chairs");

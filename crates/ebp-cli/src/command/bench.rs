@@ -100,7 +100,7 @@ fn open(arguments: &BenchArguments) -> Result<(Device, Option<SimdLevel>), Failu
         let simd = device.gpu().is_none().then(|| CpuBackend::new().simd());
         return Ok((device, simd));
     };
-    if matches!(device::choice().device, DeviceChoice::Cuda(_)) {
+    if matches!(device::choice(), DeviceChoice::Cuda(_)) {
         return Err(Failure::Usage(miette!(
             help = "leave one of the two out",
             "`--simd {}` is for the CPU, `--device` asks for a GPU",

@@ -1,6 +1,7 @@
 //! `ebp doctor`: what this machine has, what will be used, and why.
 
 use clap::Args;
+use ebp::exchange::{Found, found};
 use ebp::point::cpu::SimdLevel;
 use ebp::point::{CpuBackend, CudaBackend, Precision};
 use serde::Serialize;
@@ -29,6 +30,15 @@ struct Findings {
     /// What `--device auto` takes; printed with the head of the object.
     #[serde(skip)]
     device: String,
+    mpi: Option<Mpi>,
+    /// Why processes cannot train together.
+    no_mpi: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Mpi {
+    version: String,
+    file: std::path::PathBuf,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,6 +58,10 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         Ok(gpu) => (Some(gpu), None),
         Err(error) => (None, Some(error.to_string())),
     };
+    let (mpi, no_mpi) = match found() {
+        Ok(Found { version, file }) => (Some(Mpi { version, file }), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let findings = Findings {
         threads: rayon::current_num_threads(),
         instruction_sets: SimdLevel::available().into_iter().map(SimdLevel::name).collect(),
@@ -59,6 +73,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         },
         gpu,
         no_gpu,
+        mpi,
+        no_mpi,
     };
     if arguments.json {
         return output::print_json_of(Some(&findings.device), None, &findings);
@@ -90,6 +106,12 @@ impl Findings {
         }
         if let Some(reason) = &self.no_gpu {
             lines.push(format!("GPU          none is used: {reason}"));
+        }
+        if let Some(mpi) = &self.mpi {
+            lines.push(format!("MPI          {}, {}", mpi.version, mpi.file.display()));
+        }
+        if let Some(reason) = &self.no_mpi {
+            lines.push(format!("MPI          none is used: {reason}"));
         }
         lines.push(format!("--device auto takes {}", self.device));
         lines.join("\n") + "\n"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ebp::config::Layers;
 use ebp::experiment::outcome::judge;
-use ebp::model::{Data, Model, PRESETS, Settings, TrainOptions};
+use ebp::model::{Data, Device, Model, PRESETS, Settings, TrainOptions};
 use ebp::train::Existing;
 use miette::miette;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::run::program;
+use crate::together::Together;
 use crate::{device, interrupt, output, progress, theme};
 
 const HELP: &str = "\
@@ -35,7 +36,9 @@ Examples:
   ebp train rival/anp --data weather.csv       the same by an attentive neural process
   ebp train --data weather.csv --set data.location_columns='[\"hour\",\"height\"]'
   ebp train my.toml --set model.estimator=ade --set train.num_steps=5000
-  ebp train --resume --out runs/phase          go on after Ctrl-C, or after a power cut";
+  ebp train --resume --out runs/phase          go on after Ctrl-C, or after a power cut
+  ebp train shapes --set train.shards=4 --device cuda:0,1   several GPUs; the same bytes on any number
+  mpiexec -n 2 ebp train shapes --set train.shards=4        several processes or machines, by MPI";
 
 /// Arguments of `ebp train`.
 #[derive(Debug, Args)]
@@ -102,30 +105,21 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<(), Failure> {
     if arguments.print_config {
         return print_settings(&settings, arguments.common.json);
     }
-    let directory = directory(arguments, &name)?;
-    if arguments.resume {
-        Model::check_resumable(&directory)?;
-    }
-    arguments.common.install(|| {
-        let quiet = arguments.common.quiet;
-        let data = progress::during(quiet, "reading the data", || Data::load(&settings))?;
-        let device = device::open()?;
-        let mut progress = Progress::new(quiet, settings.headline());
-        let options = TrainOptions {
-            directory: Some(directory),
-            existing: Some(arguments.existing()),
-            device: device.clone(),
-            from: arguments.from.clone(),
-            observer: Some(&mut progress),
-            stop: Some(interrupt::wish()),
-            program: program(),
-        };
-        let model = Model::train_on(settings, &data, options)?;
+    let mut together = Together::begin()?;
+    let threads = together.threads(arguments.common.threads);
+    let common = Common { threads, ..arguments.common.clone() };
+    common.install(|| {
+        let trained = train(arguments, settings, &name, &mut together);
+        let is_first = together.is_first();
+        let Trained { model, data, device } = together.end(trained)?;
+        if !is_first {
+            return Ok(());
+        }
         let judge = || judge(&model, &data, &device);
-        let findings = progress::during(quiet, "measuring what was learned", judge)?;
+        let findings = progress::during(common.quiet, "measuring what was learned", judge)?;
         findings.save_pictures(theme::chosen())?;
-        arguments.common.print(seed, &findings.report)?;
-        arguments.common.show(findings.pictures.iter().map(|(path, _)| path.as_path()))
+        common.print(seed, &findings.report)?;
+        common.show(findings.pictures.iter().map(|(path, _)| path.as_path()))
     })
 }
 
@@ -140,6 +134,48 @@ fn print_settings(settings: &Settings, is_json: bool) -> Result<(), Failure> {
         return output::print_json(Some(settings.seed()), &Printed { settings });
     }
     output::print(&settings.text()?)
+}
+
+/// What is left of a training.
+struct Trained {
+    model: Model,
+    data: Data,
+    device: Device,
+}
+
+/// Everything that processes do together.
+fn train(
+    arguments: &TrainArguments,
+    settings: Settings,
+    name: &str,
+    together: &mut Together,
+) -> Result<Trained, Failure> {
+    let directory = together.watch(|| {
+        let directory = directory(arguments, name)?;
+        if arguments.resume {
+            Model::check_resumable(&directory)?;
+        }
+        Ok(directory)
+    })?;
+    let is_quiet = arguments.common.quiet || !together.is_first();
+    let data = progress::during(is_quiet, "reading the data", || Data::load(&settings))?;
+    let replicas = device::open_all()?;
+    let device = replicas.first().cloned().unwrap_or_default();
+    let mut progress = Progress::new(is_quiet, settings.headline());
+    let options = TrainOptions {
+        directory: together.is_first().then_some(directory),
+        existing: Some(arguments.existing()),
+        device: device.clone(),
+        replicas,
+        ranks: together.ranks(),
+        from: arguments.from.clone(),
+        observer: Some(&mut progress),
+        stop: Some(interrupt::wish()),
+        program: program(),
+    };
+    let model = Model::train_on(settings, &data, options);
+    let model = model.map_err(|error| together.failure(error))?;
+    Ok(Trained { model, data, device })
 }
 
 /// The name of the run and where its settings come from.

@@ -137,6 +137,27 @@ impl Checkpoint {
         Ok(Self { state, meta: sealed.meta })
     }
 
+    /// All of it as bytes, for another process.
+    pub(crate) fn pack(&self) -> Result<Vec<u8>> {
+        let Encoded { state, meta } = self.encode()?;
+        let length = (meta.len() as u64).to_le_bytes();
+        Ok([&length[..], &meta, &state].concat())
+    }
+
+    /// What [`pack`](Self::pack) gave.
+    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self> {
+        let wrong = || Error::failed("the checkpoint of the first process cannot be read");
+        let (length, rest) = bytes.split_first_chunk().ok_or_else(wrong)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let (meta, state) = rest.split_at_checked(length).ok_or_else(wrong)?;
+        let sealed = meta::unseal(meta).map_err(|_reason| wrong())?;
+        let found = SafeTensors::deserialize(state).map_err(|_reason| wrong())?;
+        let tensors = found.tensors().into_iter();
+        let tensors =
+            tensors.map(|(name, view)| Ok((name, decode(&view).map_err(|_kind| wrong())?)));
+        Ok(Self { state: tensors.collect::<Result<_>>()?, meta: sealed.meta })
+    }
+
     fn encode(&self) -> Result<Encoded> {
         // Sorted by dtype and name: equal tensors, equal bytes. What is shared says what hubs of models
         // ask safetensors files for, in one entry, because several would have no order.

@@ -146,6 +146,8 @@ impl Laboratory<'_> {
             directory: Some(directory),
             existing: Some(Existing::Resume),
             device: self.device.clone(),
+            replicas: Vec::new(),
+            ranks: None,
             from: None,
             observer: Some(self.watch.observer()),
             stop: self.stop,

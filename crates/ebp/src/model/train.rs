@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{
@@ -11,10 +12,11 @@ use super::{
 };
 use crate::checkpoint::{Checkpoint, CheckpointStore, Holds};
 use crate::config::{differing_keys, leaf};
+use crate::exchange::{Ranks, Shard};
 use crate::tensor::Tensors;
 use crate::train::{
-    Evaluation, Existing, Finished, Observer, Plan, Program, Silent, Surroundings, Trainable,
-    TrainerConfig, run_training,
+    Evaluation, Existing, Finished, Observer, Plan, Program, Replicas, Shardable, Silent,
+    Surroundings, Trainable, TrainerConfig, run_training,
 };
 use crate::{Error, Result};
 
@@ -65,6 +67,12 @@ pub struct TrainOptions<'a> {
     pub existing: Option<Existing>,
     /// Where to compute.
     pub device: Device,
+    /// Devices to which the shards of a step (`train.shards`) are dealt, `device` the first of them; empty for
+    /// `device` alone. One may stand there several times.
+    pub replicas: Vec<Device>,
+    /// The processes among which the shards of a step are dealt, if there are several: the first keeps the run,
+    /// and all end with the same model.
+    pub ranks: Option<Arc<Ranks>>,
     /// Folder of a model whose weights are the start, to learn from other data.
     pub from: Option<PathBuf>,
     /// Who is told.
@@ -119,9 +127,23 @@ impl Model {
             None => None,
         };
         let (device, directory) = (options.device, options.directory);
+        let is_first = options.ranks.as_ref().is_none_or(|ranks| ranks.rank() == 0);
+        let devices =
+            if options.replicas.is_empty() { vec![device.clone()] } else { options.replicas };
+        let is_cut =
+            matches!(settings, Settings::Curves(_) | Settings::Clouds(_) | Settings::Pictures(_));
+        if devices.len() > 1 && !is_cut {
+            let kind = settings.kind();
+            let message = format!("training of kind `{kind}` computes on one device");
+            let help = "several devices can learn curves, clouds and pictures";
+            return Err(Error::refused(message).with_help(help));
+        }
+        let names: Vec<_> = devices.iter().map(Device::name).collect();
+        let names = names.join(", ");
         let mut silent = Silent;
         let lesson = Lesson {
             device: device.clone(),
+            devices,
             config,
             trainer: settings.trainer().clone(),
             seed: settings.seed(),
@@ -130,9 +152,10 @@ impl Model {
             around: Surroundings {
                 directory: directory.clone(),
                 existing: options.existing.unwrap_or(Existing::Refuse),
+                ranks: options.ranks,
                 observer: options.observer.unwrap_or(&mut silent),
                 stop: options.stop,
-                device: device.name().to_owned(),
+                device: names,
                 program: options.program,
             },
         };
@@ -163,7 +186,7 @@ impl Model {
         let Finished { checkpoint, seconds } = finished;
         let directory = directory.as_deref();
         let model = Self::restore(settings, checkpoint, directory, Some(seconds), &device)?;
-        if let (Kind::Clouds(model), Data::Clouds(data)) = (&model.kind, data) {
+        if let (Kind::Clouds(model), Data::Clouds(data), true) = (&model.kind, data, is_first) {
             model.keep_codes(data)?;
         }
         Ok(model)
@@ -173,6 +196,8 @@ impl Model {
 /// Everything about a training but the process and its data.
 pub(super) struct Lesson<'a> {
     pub(super) device: Device,
+    /// Of the replicas.
+    devices: Vec<Device>,
     config: String,
     trainer: TrainerConfig,
     seed: u64,
@@ -182,6 +207,17 @@ pub(super) struct Lesson<'a> {
 }
 
 impl Lesson<'_> {
+    /// The model of every shard on its device, made by `build`.
+    pub(super) fn replicas<T: Shardable>(
+        &self,
+        build: impl Fn(Shard, &Device) -> Result<T> + Sync,
+    ) -> Result<Replicas<T>> {
+        let count = self.trainer.shards;
+        let devices = &self.devices;
+        let build = |shard: Shard, replica: usize| build(shard, &devices[replica]);
+        Replicas::new(count, devices.len(), self.around.ranks.clone(), build)
+    }
+
     /// Trains `model`; `numbers` belong to it.
     pub(super) fn run<T: Trainable + ?Sized>(
         self,

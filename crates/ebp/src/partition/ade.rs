@@ -148,7 +148,9 @@ impl Partition for Ade {
         if self.has_densities {
             figures.extend([(&["effective_share"][..], share), (&["slack"], slack)]);
             if self.wait_below > 0.0 && round.step.number >= FIRST_STEPS {
-                waits = f64::from(tape.download(share)?[0]) < self.wait_below;
+                let share = f64::from(tape.download(share)?[0]);
+                // All shards wait, or none.
+                waits = self.sampler.parameters.common(share)? < self.wait_below;
             }
         }
         figures.push((&["sampler_loss"], tape.constant(sampler_loss, (1, 1))?));

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::{Process, Task};
 use crate::batch::TaskBatch;
+use crate::exchange::Seat;
 use crate::nn::{Record, Step};
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -49,6 +50,17 @@ pub trait Learner: Process {
     /// As [`learn`](Self::learn), and if the batch was made by another kind of learner.
     fn learn_prepared(&mut self, batch: Prepared, _step: &Step) -> Result<Record> {
         Err(Error::invalid("batch", "none, since this learner prepares none", format!("{batch:?}")))
+    }
+
+    /// Lets every later step be one of all shards of a circle; the batches of
+    /// [`learn_prepared`](Self::learn_prepared) are then those of one shard.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the process takes no steps along gradients that could be added.
+    fn join(&mut self, _seat: &Arc<Seat>) -> Result<()> {
+        let message = format!("steps of `{}` cannot be cut into shards", self.name());
+        Err(Error::refused(message).with_help("leave `train.shards` at 1 and name one device"))
     }
 
     /// Whether steps are taken on a GPU: more threads may then prepare.

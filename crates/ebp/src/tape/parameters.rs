@@ -6,10 +6,12 @@
 //! the order in which modules are built.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::adam::{AdamConfig, AdamStep, Moments};
 use super::{Array, Device, Gradients, Initialiser};
+use crate::exchange::Seat;
 use crate::point::{MlpShape, PointMlp};
 use crate::rng::Stream;
 use crate::tensor::{Tensor, Tensors};
@@ -179,6 +181,8 @@ pub struct ParameterSet {
     moments: Moments,
     average: Option<(f32, Array)>,
     is_average: bool,
+    /// Where the other shards of a step are met, if there are any.
+    seat: Option<Arc<Seat>>,
 }
 
 impl ParameterSet {
@@ -215,7 +219,26 @@ impl ParameterSet {
             buffers: device.upload(buffers)?,
             average,
             is_average: false,
+            seat: None,
         })
+    }
+
+    /// Lets every later step be one of all shards of a circle, by the mean of their gradients. All must
+    /// have the same parameters.
+    pub fn join(&mut self, seat: &Arc<Seat>) {
+        self.seat = Some(Arc::clone(seat));
+    }
+
+    /// The mean of a number over the shards of a step: what all shards decide by.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Peer`] if another shard failed.
+    pub(crate) fn common(&self, number: f64) -> Result<f64> {
+        match &self.seat {
+            Some(seat) => Ok(seat.mean_double(vec![number])?.iter().sum()),
+            None => Ok(number),
+        }
     }
 
     /// The device they are on.
@@ -253,12 +276,56 @@ impl ParameterSet {
         self.device.download(&all.view(parameter.start, parameter.len()))
     }
 
-    /// One step of Adam and of the moving average, and the new buffers of the step.
+    /// One step of Adam and of the moving average, and the new buffers of the step: of the mean over all
+    /// shards where there are several.
     ///
     /// # Errors
     ///
-    /// [`Error::NonFiniteGradient`] naming the parameter; nothing is changed then.
+    /// [`Error::NonFiniteGradient`] naming the parameter; nothing is changed then. [`Error::Peer`] if
+    /// another shard failed.
     pub fn step(&mut self, gradients: &Gradients, learning_rate: f64) -> Result<AdamStep> {
+        match self.seat.clone() {
+            Some(seat) => {
+                let mean = self.mean(&seat, gradients)?;
+                self.step_alone(&mean, learning_rate)
+            }
+            None => self.step_alone(gradients, learning_rate),
+        }
+    }
+
+    /// The means over shards of gradients, as one of all parameters, and of new buffers.
+    fn mean(&self, seat: &Seat, gradients: &Gradients) -> Result<Gradients> {
+        let own = |parts: &[(Parameter, Array)]| -> Vec<(Parameter, Array)> {
+            parts.iter().filter(|(parameter, _)| parameter.set == self.number).cloned().collect()
+        };
+        let parts = own(&gradients.parts);
+        let mut kept = own(&gradients.kept);
+        kept.sort_by_key(|(buffer, _)| buffer.start);
+        let length = self.trained.len();
+        let mut numbers = vec![0.0_f32; length];
+        for (parameter, gradient) in &parts {
+            let place = &mut numbers[parameter.start..parameter.start + gradient.len()];
+            for (sum, term) in place.iter_mut().zip(self.device.download(gradient)?) {
+                *sum += term;
+            }
+        }
+        for (_, value) in &kept {
+            numbers.extend(self.device.download(value)?);
+        }
+        let mut mean = seat.mean_single(numbers)?;
+        let mut rest = mean.split_off(length);
+        for (buffer, value) in &mut kept {
+            let others = rest.split_off(buffer.len());
+            *value = self.device.upload(std::mem::replace(&mut rest, others))?;
+        }
+        // All trained parameters as if they were one.
+        let all =
+            Parameter { set: self.number, is_buffer: false, start: 0, rows: 1, columns: length };
+        let parts = if parts.is_empty() { vec![] } else { vec![(all, self.device.upload(mean)?)] };
+        Ok(Gradients { parts, kept })
+    }
+
+    fn step_alone(&mut self, gradients: &Gradients, learning_rate: f64) -> Result<AdamStep> {
         self.use_average(false);
         let own = gradients.parts.iter().filter(|(parameter, _)| parameter.set == self.number);
         let average = self.average.as_mut().map(|(decay, average)| (*decay, average));

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ahead::Ahead;
-use super::{Record, Step, Trainable};
+use super::{Record, Shardable, Step, Trainable};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::data::CloudSource;
+use crate::exchange::{Seat, Shard};
 use crate::process::{Batch, BatchMaker, EnergyBasedProcess};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
@@ -23,7 +24,9 @@ pub struct CloudTraining {
 #[derive(Debug)]
 struct Source {
     clouds: CloudSource,
+    /// Of a whole step.
     batch_size: usize,
+    shard: Shard,
     seed: u64,
     maker: BatchMaker,
     /// The order of the epoch that was asked for last: drawing it takes a while where sets are many.
@@ -44,20 +47,39 @@ impl CloudTraining {
         batch_size: usize,
         seed: u64,
     ) -> Result<Self> {
+        Self::of_shard(process, clouds, batch_size, seed, Shard::WHOLE)
+    }
+
+    /// The same for one shard of every step, which has its part of the step's `batch_size` clouds.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if not all shards get as many.
+    pub fn of_shard(
+        process: EnergyBasedProcess,
+        clouds: impl Into<CloudSource>,
+        batch_size: usize,
+        seed: u64,
+        shard: Shard,
+    ) -> Result<Self> {
         let clouds = clouds.into();
         if batch_size == 0 {
             return Err(Error::invalid("batch_size", "at least 1", batch_size));
         }
+        shard.part_of("batch_size", batch_size)?;
         let expected = process.space().value_dim;
         if clouds.dim() != expected {
             let expected = format!("of {expected} numbers a point");
             return Err(Error::invalid("clouds", expected, clouds.dim()));
         }
-        clouds.check_finite()?;
+        // All shards have the same clouds, of which one look is enough.
+        if shard.index() == 0 {
+            clouds.check_finite()?;
+        }
         let maker = process.batch_maker();
         let ahead = Ahead::new(process.device().is_gpu());
         let order = Mutex::new(None);
-        let source = Arc::new(Source { clouds, batch_size, seed, maker, order });
+        let source = Arc::new(Source { clouds, batch_size, shard, seed, maker, order });
         Ok(Self { process, source, ahead })
     }
 
@@ -86,11 +108,13 @@ impl Source {
         self.maker.prepare(&TaskBatch::whole(sets), step)
     }
 
-    /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between.
+    /// The clouds of step `number`: epoch after epoch in drawn orders, without a break between. Shards have
+    /// theirs one after the other.
     fn members(&self, number: u64) -> Vec<usize> {
         let count = self.clouds.num_sets();
-        let first = number * self.batch_size as u64;
-        (first..first + self.batch_size as u64)
+        let own = self.batch_size / self.shard.count();
+        let first = number * self.batch_size as u64 + (self.shard.index() * own) as u64;
+        (first..first + own as u64)
             .map(|place| {
                 #[expect(clippy::cast_possible_truncation, reason = "below count")]
                 let within = (place % count as u64) as usize;
@@ -139,6 +163,13 @@ impl Trainable for CloudTraining {
     }
 }
 
+impl Shardable for CloudTraining {
+    fn join(&mut self, seat: &Arc<Seat>) -> Result<()> {
+        self.process.join(seat);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +179,10 @@ mod tests {
     use crate::tape::Device;
 
     fn training(seed: u64) -> CloudTraining {
+        of_shard(seed, Shard::WHOLE)
+    }
+
+    fn of_shard(seed: u64, shard: Shard) -> CloudTraining {
         let config = EnergyBasedConfig {
             encoder_widths: vec![2],
             head_widths: vec![],
@@ -159,7 +194,17 @@ mod tests {
         let offsets = SetOffsets::uniform(6, 1).unwrap();
         let names = (0..6).map(|number| number.to_string()).collect();
         let clouds = Clouds::new(1, vec![0.0; 6], offsets, names).unwrap();
-        CloudTraining::new(process, clouds, 4, seed).unwrap()
+        CloudTraining::of_shard(process, clouds, 4, seed, shard).unwrap()
+    }
+
+    #[test]
+    fn shards_have_the_clouds_of_the_whole_step() {
+        let whole = training(3).source.members(5);
+        for count in [1, 2, 4] {
+            let shards = (0..count).map(|index| of_shard(3, Shard::new(index, count).unwrap()));
+            let found: Vec<usize> = shards.flat_map(|shard| shard.source.members(5)).collect();
+            assert_eq!(found, whole, "{count}");
+        }
     }
 
     /// Six clouds, four a step: three steps are two epochs, each of which has every cloud once.

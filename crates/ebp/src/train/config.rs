@@ -25,6 +25,16 @@ pub struct TrainerConfig {
     pub best_quantity: Option<String>,
     /// Which value of `best_quantity` is the best.
     pub best_is: BestIs,
+    /// How many shards every step is cut into, to be computed by as many devices or processes at most. The
+    /// result depends on it, and not on who computes them. It is written where it is not 1.
+    #[serde(skip_serializing_if = "is_whole")]
+    pub shards: usize,
+}
+
+/// Whether steps are not cut.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_whole(shards: &usize) -> bool {
+    *shards == 1
 }
 
 /// What to do when a step yields a number that is NaN or infinite.
@@ -71,6 +81,7 @@ impl Default for TrainerConfig {
             max_rollbacks: 5,
             best_quantity: None,
             best_is: BestIs::Lowest,
+            shards: 1,
         }
     }
 }
@@ -84,6 +95,7 @@ impl TrainerConfig {
             ("checkpoint_every", self.checkpoint_every),
             ("num_kept", self.num_kept as u64),
             ("record_every", self.record_every),
+            ("shards", self.shards as u64),
         ];
         match positive.iter().find(|(_, value)| *value == 0) {
             Some((field, value)) => Err(Error::invalid(*field, "at least 1", value)),

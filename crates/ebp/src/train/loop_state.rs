@@ -25,14 +25,10 @@ impl Divergence {
 
     /// Tells a step that diverged from one that failed, whose error is handed on.
     pub(super) fn from_error(error: Error, step: u64) -> Result<Self> {
-        match &error {
-            Error::NonFinite { field, value, .. } => return Ok(Self::new(*field, value, step)),
-            Error::NonFiniteGradient { parameter, value, .. } => {
-                return Ok(Self::new(format!("gradient of {parameter}"), value, step));
-            }
-            _ => {}
+        match error.divergence() {
+            Some((quantity, found)) => Ok(Self::new(quantity, found, step)),
+            None => Err(error),
         }
-        Err(error)
     }
 }
 

@@ -19,6 +19,7 @@ mod metrics;
 mod observer;
 mod pictures;
 mod regression;
+mod replicas;
 mod run;
 mod run_directory;
 mod set_energies;
@@ -35,6 +36,7 @@ pub use self::metrics::Metrics;
 pub use self::observer::{Event, Observer, Silent, StepNumbers};
 pub use self::pictures::{PictureTaskConfig, PictureTasks, Pictures};
 pub use self::regression::{CurveTasks, Regression, TaskConfig, TaskSource};
+pub use self::replicas::{Replicas, Shardable};
 pub use self::run::{Finished, Plan, Program, Surroundings, run_training, seconds_of_training};
 pub use self::run_directory::{Existing, RunDescription, RunDirectory};
 pub use self::set_energies::{SetSource, SetTraining};
@@ -73,6 +75,11 @@ pub trait Trainable: Debug {
     /// Those of [`step`](Self::step) that its batch has.
     fn prepare(&mut self, _step: &Step) -> Result<()> {
         Ok(())
+    }
+
+    /// How many shards a step is cut into: 1 unless it is made for more.
+    fn num_shards(&self) -> usize {
+        1
     }
 
     /// Everything that a later step depends on: parameters, buffers, optimisers, averages.

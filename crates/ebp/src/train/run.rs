@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::checkpoint::{Checkpoint, CheckpointMeta};
 use crate::config::differing_keys;
+use crate::exchange::Ranks;
 use crate::files::{read_json, write_json};
 use crate::tensor::Tensors;
 use crate::{Error, Result};
@@ -50,6 +52,8 @@ pub struct Surroundings<'a> {
     pub directory: Option<PathBuf>,
     /// What to do if it holds a run.
     pub existing: Existing,
+    /// The processes that train together, if there are several: only the first keeps the run and is watched.
+    pub ranks: Option<Arc<Ranks>>,
     /// Who is told, beside the files of the folder.
     pub observer: &'a mut dyn Observer,
     /// Once it is true, the run saves its state and ends.
@@ -90,12 +94,18 @@ pub struct Finished {
 pub fn run_training<T>(
     model: &mut T,
     plan: Plan<'_, T>,
-    around: Surroundings<'_>,
+    mut around: Surroundings<'_>,
 ) -> Result<Finished>
 where
     T: Trainable + ?Sized,
 {
+    let is_first = around.ranks.as_ref().is_none_or(|ranks| ranks.rank() == 0);
+    if !is_first {
+        around.directory = None;
+    }
     let trainer = Trainer::new(plan.trainer.clone(), plan.seed)?;
+    // Before anything is written.
+    trainer.check_cut(model)?;
     if let Some(start) = &plan.start {
         check_fits(&model.state()?, start)?;
         model.restore(start)?;
@@ -129,12 +139,15 @@ where
     observers.extend(metrics.iter_mut().map(|metrics| metrics as &mut dyn Observer));
     observers.extend(tensorboard.iter_mut().map(|board| board as &mut dyn Observer));
     observers.push(&mut stopwatch);
-    observers.push(around.observer);
+    if is_first {
+        observers.push(around.observer);
+    }
     let session = Session {
         store: store.as_ref(),
         evaluations: plan.evaluations,
         observer: &mut observers,
         stop: around.stop,
+        ranks: around.ranks.as_deref(),
         config: plan.config.clone(),
         numbers: plan.numbers.clone(),
     };

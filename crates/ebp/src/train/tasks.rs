@@ -9,9 +9,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::ahead::Ahead;
-use super::{Record, Step, Trainable};
+use super::{Record, Shardable, Step, Trainable};
 use crate::Result;
 use crate::batch::TaskBatch;
+use crate::exchange::Seat;
 use crate::process::{Learner, Preparation, Prepared, Task};
 use crate::rng::Stream;
 use crate::tensor::Tensors;
@@ -124,5 +125,11 @@ impl<L: Learner + ?Sized, T: Tasks> Trainable for TaskTraining<L, T> {
 
     fn restore(&mut self, state: &Tensors) -> Result<()> {
         self.process.restore(state)
+    }
+}
+
+impl<L: Learner + ?Sized, T: Tasks> Shardable for TaskTraining<L, T> {
+    fn join(&mut self, seat: &Arc<Seat>) -> Result<()> {
+        self.process.join(seat)
     }
 }

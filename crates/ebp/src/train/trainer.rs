@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use super::loop_state::{Divergence, LoopState, first_non_finite};
-use super::{Event, Observer, OnDivergence, Step, StepNumbers, Trainable, TrainerConfig};
+use super::{
+    Event, Observer, OnDivergence, Replicas, Shardable, Step, StepNumbers, Trainable, TrainerConfig,
+};
 use crate::checkpoint::{Checkpoint, CheckpointMeta, CheckpointStore};
+use crate::exchange::Ranks;
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -46,6 +51,57 @@ impl<'a, T: ?Sized> Evaluation<'a, T> {
     }
 }
 
+impl<'a, T: Shardable + 'a> Evaluation<'a, Replicas<T>> {
+    /// Asks the first shard's model, which is as good as any.
+    pub fn of_first(mut evaluation: Evaluation<'a, T>) -> Self {
+        Self {
+            every: evaluation.every,
+            function: Box::new(move |model, step| (evaluation.function)(model.first_mut(), step)),
+        }
+    }
+}
+
+/// What the first process measured, on its way to the others. Numbers as bits, because they may be NaN.
+#[derive(Debug, Serialize, Deserialize)]
+enum Measured {
+    Numbers(Vec<(String, u64)>),
+    /// What every process takes for a step that diverged.
+    Diverged {
+        quantity: String,
+        found: String,
+    },
+}
+
+impl Measured {
+    /// An error that is no divergence is the first process's own, who leaves with it.
+    fn of(measured: &Result<Numbers>) -> Option<Self> {
+        match measured {
+            Ok(numbers) => {
+                let bits = numbers.iter().map(|(name, number)| (name.clone(), number.to_bits()));
+                Some(Self::Numbers(bits.collect()))
+            }
+            Err(error) => {
+                let (quantity, found) = error.divergence()?;
+                Some(Self::Diverged { quantity, found })
+            }
+        }
+    }
+
+    fn numbers(self) -> Result<Numbers> {
+        match self {
+            Self::Numbers(numbers) => {
+                Ok(numbers.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))).collect())
+            }
+            Self::Diverged { quantity, found } => Err(Error::Peer {
+                who: "rank 0".into(),
+                message: format!("`{quantity}` must be finite, found {found}"),
+                help: None,
+                divergence: Some((quantity, found)),
+            }),
+        }
+    }
+}
+
 /// What surrounds a run.
 #[derive(Debug)]
 pub struct Session<'a, T: ?Sized> {
@@ -57,6 +113,9 @@ pub struct Session<'a, T: ?Sized> {
     pub observer: &'a mut dyn Observer,
     /// Read before every step: once it is true, the run saves its state and ends.
     pub stop: Option<&'a AtomicBool>,
+    /// The processes that train together, if there are several. They begin with what the first one has, decide
+    /// by what it measures, and stop when any of them is asked to.
+    pub ranks: Option<&'a Ranks>,
     /// The configuration as text, for the checkpoints.
     pub config: String,
     /// Numbers that belong to the model, for the checkpoints.
@@ -71,6 +130,7 @@ impl<'a, T: ?Sized> Session<'a, T> {
             evaluations: Vec::new(),
             observer,
             stop: None,
+            ranks: None,
             config: String::new(),
             numbers: BTreeMap::new(),
         }
@@ -125,9 +185,14 @@ impl Trainer {
     where
         T: Trainable + ?Sized,
     {
-        let mut state = self.begin(model, &mut session)?;
+        self.check_cut(model)?;
+        let mut state = match session.ranks.filter(|ranks| ranks.size() > 1) {
+            Some(ranks) => self.begin_together(model, &mut session, ranks)?,
+            None => self.begin(model, &mut session)?,
+        };
         while state.meta.step < self.config.num_steps {
-            if session.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            let is_wished = session.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+            if session.ranks.map_or(Ok(is_wished), |ranks| ranks.any(is_wished))? {
                 if !state.is_saved() {
                     state.save(model.state()?, &self.config, &mut session)?;
                 }
@@ -142,6 +207,39 @@ impl Trainer {
         let step = state.meta.step;
         session.observer.observe(&Event::Finished { step })?;
         Ok(Outcome::Finished { step })
+    }
+
+    /// That the model's steps are cut as the settings say.
+    pub(super) fn check_cut<T: Trainable + ?Sized>(&self, model: &T) -> Result<()> {
+        let expected = match model.num_shards() {
+            count if count == self.config.shards => return Ok(()),
+            1 => "1, as steps of this kind of model cannot be cut".to_owned(),
+            count => format!("{count}, as the model was made"),
+        };
+        Err(Error::invalid("train.shards", expected, self.config.shards))
+    }
+
+    /// Every process begins with what the first one has.
+    fn begin_together<T>(
+        &self,
+        model: &mut T,
+        session: &mut Session<'_, T>,
+        ranks: &Ranks,
+    ) -> Result<LoopState>
+    where
+        T: Trainable + ?Sized,
+    {
+        if ranks.rank() == 0 {
+            let state = self.begin(model, session)?;
+            let newest = Checkpoint { state: model.state()?, meta: state.meta.clone() };
+            ranks.share(Some(state.milestone.pack()?))?;
+            ranks.share(Some(newest.pack()?))?;
+            return Ok(state);
+        }
+        let milestone = Checkpoint::unpack(&ranks.share(None)?)?;
+        let newest = Checkpoint::unpack(&ranks.share(None)?)?;
+        model.restore(&newest.state)?;
+        Ok(LoopState::new(newest.meta, milestone))
     }
 
     /// Restores the newest checkpoint, or saves the first one: if the disk cannot be written to,
@@ -270,13 +368,34 @@ impl Trainer {
         T: Trainable + ?Sized,
     {
         let step = self.step(state, "evaluate", state.meta.step);
-        let mut numbers = Vec::new();
-        for evaluation in &mut session.evaluations {
-            if step.number.is_multiple_of(evaluation.every) || step.number == step.num_steps {
+        let is_due =
+            |every: u64| step.number.is_multiple_of(every) || step.number == step.num_steps;
+        let mut measure = |evaluations: &mut [Evaluation<'_, T>]| {
+            let mut numbers = Vec::new();
+            for evaluation in evaluations.iter_mut().filter(|evaluation| is_due(evaluation.every)) {
                 numbers.extend((evaluation.function)(model, &step)?);
             }
+            Ok(numbers)
+        };
+        let is_any_due = session.evaluations.iter().any(|evaluation| is_due(evaluation.every));
+        match session.ranks.filter(|ranks| ranks.size() > 1 && is_any_due) {
+            // What is decided by must be the same to the last bit, whatever the processors.
+            Some(ranks) if ranks.rank() == 0 => {
+                let measured = measure(&mut session.evaluations);
+                let Some(told) = Measured::of(&measured) else { return measured };
+                let text = serde_json::to_vec(&told);
+                let text = text.map_err(|error| Error::failed(format!("{error}")))?;
+                ranks.share(Some(text))?;
+                measured
+            }
+            Some(ranks) => {
+                let told = ranks.share(None)?;
+                let told: Measured = serde_json::from_slice(&told)
+                    .map_err(|error| Error::failed(format!("an evaluation is garbled: {error}")))?;
+                told.numbers()
+            }
+            None => measure(&mut session.evaluations),
         }
-        Ok(numbers)
     }
 
     fn update_best(

@@ -91,9 +91,13 @@ pub(super) fn learn(
     data: &CloudData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let mut model = cloud_training(settings, &data.train, &data.scale, &lesson.device)?;
+    let mut model = lesson.replicas(|shard, device| {
+        let process = build(settings, &data.scale, device)?;
+        let (clouds, size, seed) = (data.train.clone(), settings.batch_size, settings.seed);
+        CloudTraining::of_shard(process, clouds, size, seed, shard)
+    })?;
     let held_out = data.choice_sets(settings.evaluation.num_sets);
-    let held_out = model.process().point_sets(&held_out)?;
+    let held_out = model.first().process().point_sets(&held_out)?;
     let look = move |model: &mut CloudTraining, step: &Step| {
         let process = model.process_mut();
         process.use_average();
@@ -101,7 +105,7 @@ pub(super) fn learn(
         process.use_parameters();
         Ok(found?.into_iter().map(|(name, value)| (format!("held_out_{name}"), value)).collect())
     };
-    let evaluation = Evaluation::new(settings.evaluation.every, look)?;
+    let evaluation = Evaluation::of_first(Evaluation::new(settings.evaluation.every, look)?);
     lesson.run(&mut model, evaluation, data.scale.numbers())
 }
 

@@ -25,7 +25,7 @@ use crate::process::{Learner, PredictionRule, Predictive, Process, StandardisedP
 use crate::recipe::Space;
 use crate::rng::Stream;
 use crate::tensor::Tensors;
-use crate::train::{Evaluation, Finished, Regression, Step};
+use crate::train::{Evaluation, Finished, Regression, Step, TaskConfig};
 use crate::{Error, IndexedSet, Result};
 
 /// A trained model of curves.
@@ -93,8 +93,11 @@ pub(super) fn learn(
     data: &CurveData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let process = Trained::new(settings, &data.scales, &lesson.device)?.into_learner();
-    let mut model = Regression::new(process, data.task_source()?, settings.tasks)?;
+    let mut model = lesson.replicas(|shard, device| {
+        let process = Trained::new(settings, &data.scales, device)?.into_learner();
+        let num_sets = shard.part_of("tasks.num_sets", settings.tasks.num_sets)?;
+        Regression::new(process, data.task_source()?, TaskConfig { num_sets, ..settings.tasks })
+    })?;
     let look = |model: &mut Regression, _: &Step| {
         let process = model.process_mut();
         process.use_average()?;
@@ -102,7 +105,7 @@ pub(super) fn learn(
         process.use_parameters()?;
         found
     };
-    let evaluation = Evaluation::new(settings.evaluation.every, look)?;
+    let evaluation = Evaluation::of_first(Evaluation::new(settings.evaluation.every, look)?);
     lesson.run(&mut model, evaluation, data.scales.numbers())
 }
 

@@ -26,6 +26,7 @@ use super::{Device, Lesson};
 use crate::checkpoint::Checkpoint;
 use crate::data::Grid;
 use crate::data::image::{Images, KnownPart};
+use crate::exchange::Shard;
 use crate::metric::completion::{CompletionTask, judge_completions};
 use crate::process::EnergyBasedProcess;
 use crate::process::neural::{NeuralProcess, NeuralProcessConfig};
@@ -158,6 +159,7 @@ fn training(
     settings: &PictureSettings,
     images: &Arc<Images>,
     device: &Device,
+    shard: Shard,
 ) -> Result<Pictures<dyn PictureProcess>> {
     let size = PictureSize::of(images);
     let process = Trained::new(settings, size, device.tape())?.into_process();
@@ -169,7 +171,8 @@ fn training(
         _ if draws_rows => settings.tasks.max_target,
         _ => settings.max_target,
     };
-    let tasks = PictureTaskConfig { max_target, ..settings.tasks };
+    let num_pictures = shard.part_of("tasks.num_pictures", settings.tasks.num_pictures)?;
+    let tasks = PictureTaskConfig { num_pictures, max_target, ..settings.tasks };
     Pictures::new(process, Arc::clone(images), tasks)
 }
 
@@ -179,7 +182,7 @@ pub(crate) fn picture_training(
     images: &Arc<Images>,
     device: &Device,
 ) -> Result<impl Trainable + use<>> {
-    training(settings, images, device)
+    training(settings, images, device, Shard::WHOLE)
 }
 
 /// Trains the process that the settings describe.
@@ -188,7 +191,8 @@ pub(super) fn learn(
     data: &PictureData,
     lesson: Lesson<'_>,
 ) -> Result<Finished> {
-    let mut model = training(settings, &data.training, &lesson.device)?;
+    let mut model =
+        lesson.replicas(|shard, device| training(settings, &data.training, device, shard))?;
     let count = data.training.width * data.training.height / 8;
     let look = move |model: &mut Pictures<dyn PictureProcess>, _: &Step| {
         let process = model.process_mut();
@@ -205,7 +209,7 @@ pub(super) fn learn(
         process.use_parameters()?;
         Ok(vec![("held_out_bits".to_owned(), found?.bits.mean)])
     };
-    let evaluation = Evaluation::new(settings.evaluation.every, look)?;
+    let evaluation = Evaluation::of_first(Evaluation::new(settings.evaluation.every, look)?);
     lesson.run(&mut model, evaluation, PictureSize::of(&data.training).numbers())
 }
 
@@ -217,7 +221,7 @@ pub(crate) fn rehearse(
     count: u64,
     mut lap: impl FnMut(),
 ) -> Result<()> {
-    let mut model = training(settings, &data.training, device)?;
+    let mut model = training(settings, &data.training, device, Shard::WHOLE)?;
     let step = |number: u64| Step {
         number,
         num_steps: count,

@@ -8,10 +8,13 @@
 //! where the other elements are explained (`TrainingMode`). A second level z adds
 //! KL(q(z | θ, all) ‖ q(z | θ, context)) at the θ that was drawn.
 
+use std::sync::Arc;
+
 use super::batch::{Batch, Plan};
 use super::{EnergyBasedProcess, LOG_ROOT_TAU, PictureParts};
 use crate::batch::{SetBatch, TaskBatch};
 use crate::energy::{Energy, element_rows};
+use crate::exchange::Seat;
 use crate::nn::{Record, Step};
 use crate::partition::{Estimate, Importance, Round, Targets, WriteTargets};
 use crate::posterior::Reading;
@@ -355,6 +358,11 @@ impl Learner for EnergyBasedProcess {
 
     fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
         EnergyBasedProcess::learn(self, &batch.take()?, step)
+    }
+
+    fn join(&mut self, seat: &Arc<Seat>) -> Result<()> {
+        EnergyBasedProcess::join(self, seat);
+        Ok(())
     }
 
     fn learns_on_gpu(&self) -> bool {

@@ -41,11 +41,14 @@ mod tempered;
 mod walk;
 mod whole;
 
+use std::sync::Arc;
+
 use crate::Result;
 use crate::energy::WordsEnergy;
 use crate::energy::{
     Canvas, CrossAttention, ElementEnergy, Energy, LevelsEnergy, Surroundings, View,
 };
+use crate::exchange::Seat;
 use crate::partition::{LearnedSampler, Partition, partition};
 use crate::posterior::{LocalPosterior, Posterior};
 use crate::recipe::{EnergyBasedConfig, Estimator, Space};
@@ -199,6 +202,14 @@ impl EnergyBasedProcess {
     /// The learned sampler, where there is one.
     fn sampler(&self) -> Option<&LearnedSampler> {
         self.partition.sampler()
+    }
+
+    /// Lets every later step be one of all shards of a circle, the sampler's own steps among them.
+    pub fn join(&mut self, seat: &Arc<Seat>) {
+        self.parameters.join(seat);
+        if let Some(sampler) = self.partition.sampler_mut() {
+            sampler.parameters.join(seat);
+        }
     }
 
     /// How many numbers are trained, without the sampler's.

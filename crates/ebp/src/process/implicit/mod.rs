@@ -27,6 +27,7 @@ use self::regression::{Features, MarginalGradient, Posterior};
 use super::task::check_dimensions;
 use super::{ExactProcess, Learner, Predictive, Preparation, Prepared, Preparer, Process};
 use crate::batch::TaskBatch;
+use crate::exchange::Seat;
 use crate::nn::{Initialiser, Record, Step};
 use crate::point::{Activation, MlpConfig, MlpShape};
 use crate::rng::Stream;
@@ -381,6 +382,11 @@ impl Learner for VariationalImplicitProcess {
 
     fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
         self.learn_from(batch.take()?, step)
+    }
+
+    fn join(&mut self, seat: &Arc<Seat>) -> Result<()> {
+        self.parameters.join(seat);
+        Ok(())
     }
 
     fn state(&self) -> Result<Tensors> {

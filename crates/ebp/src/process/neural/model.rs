@@ -10,6 +10,7 @@ use super::law::Law;
 use super::network::network;
 use super::paths::{AttentionPath, DeterministicPath, LatentPath, MeanPath};
 use super::predictive::NeuralPredictive;
+use crate::exchange::Seat;
 use crate::nn::{Network, Sets};
 use crate::nn::{Record, Step};
 use crate::point::MlpConfig;
@@ -333,6 +334,11 @@ impl Learner for NeuralProcess {
 
     fn learn_prepared(&mut self, batch: Prepared, step: &Step) -> Result<Record> {
         self.learn_from(batch.take()?, step)
+    }
+
+    fn join(&mut self, seat: &Arc<Seat>) -> Result<()> {
+        self.parameters.join(seat);
+        Ok(())
     }
 
     fn learns_on_gpu(&self) -> bool {
