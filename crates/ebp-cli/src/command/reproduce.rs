@@ -144,18 +144,18 @@ fn conduct_share(
 ) -> Result<(), Failure> {
     let out = folder.display().to_string();
     let done = common.install(|| in_laboratory(common, folder, |lab| experiment(lab, share)))?;
-    common.print(None, &Done { shard: share, done, out })
+    common.print(None, &ShareReport { shard: share, done, out })
 }
 
 /// What a share of an experiment says.
 #[derive(Debug, Serialize)]
-struct Done {
+struct ShareReport {
     shard: Share,
     done: Vec<String>,
     out: String,
 }
 
-impl Display for Done {
+impl Display for ShareReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { shard, done, out } = self;
         let what = if done.is_empty() { "nothing to do".to_owned() } else { done.join(", ") };

@@ -19,7 +19,7 @@ const READ_AROUND: usize = 1 << 21;
 /// A file mapped read-only.
 #[derive(Debug)]
 pub(super) struct Map {
-    map: Mmap,
+    memory: Mmap,
     /// Bytes read since pages were last given back, and what lies around them.
     read: AtomicUsize,
     /// What is read before pages are given back.
@@ -38,12 +38,12 @@ impl Map {
         // no program of ours changes or cuts the file under the map. Another program that does so
         // changes numbers or ends this one; it cannot break types, as every pattern of bits is a
         // number here.
-        let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
-        Ok(Self { map, read: AtomicUsize::new(0), limit: READ_AT_ONCE })
+        let memory = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
+        Ok(Self { memory, read: AtomicUsize::new(0), limit: READ_AT_ONCE })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.map
+        &self.memory
     }
 
     /// Says that it is one of `count` maps that are read by turns and together keep as much memory as one.
@@ -66,7 +66,7 @@ impl Map {
     fn give_back(&self) {
         // SAFETY: the map is shared and read-only, so a page that is given back is read again from
         // the same file when it is next looked at: no byte of it ever changes.
-        let advised = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        let advised = unsafe { self.memory.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         // Advice may be refused, which costs memory and nothing else.
         drop(advised);
     }
