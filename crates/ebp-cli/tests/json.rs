@@ -303,6 +303,7 @@ fn data_and_machine(at: &Path) -> Printed {
         ("ebp data info", "data info"),
         ("ebp data info (one set)", "data info mnist"),
         ("ebp man", "man pages"),
+        ("ebp reference", "reference pages"),
         ("ebp doctor", "doctor"),
         (
             "ebp bench",

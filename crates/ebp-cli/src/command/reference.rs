@@ -10,6 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
@@ -32,6 +33,17 @@ pub(crate) struct ReferenceArguments {
     /// Folder of the pages; older ones of the same name are replaced
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Report {
+    pages: usize,
+    folder: String,
 }
 
 /// Writes the pages.
@@ -43,7 +55,11 @@ pub(crate) fn run(arguments: &ReferenceArguments) -> Result<(), Failure> {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| Failure::cannot("write", &path, &error))?;
     }
-    output::print(&format!("{} pages in {}\n", pages.len(), folder.display()))
+    let report = Report { pages: pages.len(), folder: folder.display().to_string() };
+    if arguments.json {
+        return output::print_json(None, &report);
+    }
+    output::print(&format!("{} pages in {}\n", report.pages, report.folder))
 }
 
 /// Names and texts.
