@@ -22,6 +22,7 @@ use crate::command::doctor::DoctorArguments;
 use crate::command::encode::EncodeArguments;
 use crate::command::export::ExportArguments;
 use crate::command::man::ManArguments;
+use crate::command::merge::MergeArguments;
 use crate::command::plot::PlotArguments;
 use crate::command::predict::PredictArguments;
 use crate::command::query::QueryArguments;
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Distance(DistanceArguments),
     /// Compare a collection of generated sets with real ones
     Metrics(MetricsArguments),
+    /// Put the parts of a command together that ran with --shard
+    Merge(MergeArguments),
     /// Read classes off features with a linear support vector machine
     Classify(ClassifyArguments),
     /// Bring data in, look at it, and draw built-in shapes

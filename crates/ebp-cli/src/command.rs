@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod export;
 pub(crate) mod man;
+pub(crate) mod merge;
 mod metrics;
 pub(crate) mod plot;
 pub(crate) mod predict;
@@ -50,6 +51,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Doctor(doctor) => doctor::run(&doctor),
         Command::Distance(distance) => distance::run(&distance),
         Command::Metrics(metrics) => metrics::run(&metrics),
+        Command::Merge(merge) => merge::run(&merge),
         Command::Classify(classify) => classify::run(&classify),
         Command::Data(data) => data::run(data),
         Command::Query(query) => query::run(&query),

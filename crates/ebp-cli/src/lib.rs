@@ -15,6 +15,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod run;
+mod shard;
 mod show;
 mod theme;
 mod threads;

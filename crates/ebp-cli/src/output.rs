@@ -22,6 +22,15 @@ pub(crate) fn begin(command: String) {
     let _kept = BEGUN.get_or_init(|| (command, Instant::now()));
 }
 
+/// The command whose result a merged one is, and where its parts were computed.
+static STANDS_FOR: OnceLock<(String, Option<String>)> = OnceLock::new();
+
+/// Objects of this process are those of another command, whose parts were computed elsewhere.
+pub(crate) fn stand_for(command: &str, device: Option<String>) {
+    // A process merges once; the first call stands.
+    let _kept = STANDS_FOR.get_or_init(|| (command.to_owned(), device));
+}
+
 /// What every object says of the command, before what the command says itself.
 #[derive(Debug, Serialize)]
 struct Head<'a, R> {
@@ -52,7 +61,10 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Prints one JSON object, indented; `seed` is that of all random numbers, if there is one.
 pub(crate) fn print_json(seed: Option<u64>, report: &impl Serialize) -> Result<(), Failure> {
-    print_json_of(device::opened().as_deref(), seed, report)
+    match STANDS_FOR.get() {
+        Some((_, device)) => print_json_of(device.as_deref(), seed, report),
+        None => print_json_of(device::opened().as_deref(), seed, report),
+    }
 }
 
 /// The same by a command that knows the device itself.
@@ -66,7 +78,7 @@ pub(crate) fn print_json_of(
         None => ("", std::time::Duration::ZERO),
     };
     let head = Head {
-        command,
+        command: STANDS_FOR.get().map_or(command, |(command, _)| command),
         version: env!("CARGO_PKG_VERSION"),
         seed,
         device,

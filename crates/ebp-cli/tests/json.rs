@@ -39,7 +39,7 @@ const MAY_BE_UNSEEN: [&str; 23] = [
     "truth: topic_distance",
     "ebp complete: notes",
     // A sampler of few steps is rejected nearly always.
-    "ebp sample: kept",
+    "ebp sample, ebp merge (sample): kept",
     "ebp view: notes",
     "scored set: pareto_k",
     "scored set: neighbours",
@@ -96,6 +96,8 @@ fn curves(at: &Path) -> Printed {
         ("ebp reproduce figure1", "reproduce figure1 --datasets lines --models gp --seeds 1 -q"),
     ];
     found.extend(laws.map(|(name, line)| (name, ask(at, line, &[]))));
+    let share = "reproduce figure1 --datasets lines --models gp --seeds 1 --shard 1/1 -q";
+    found.push(("ebp reproduce figure1 --shard", ask(at, share, &[])));
     found
 }
 
@@ -151,6 +153,7 @@ fn clouds(at: &Path) -> Printed {
     let metrics =
         "metrics x.npy y.npy --emd sinkhorn --oracle y.npy --points 20 --subset 3 --no-cache -q";
     found.push(("ebp metrics", ask(at, metrics, &[])));
+    found.extend(shares(at));
     let few = ["data.num_shapes=20"];
     for (name, line, further) in [
         ("ebp reproduce generation", "generation --splits 2 --priors kernel,gaussian", &few[..]),
@@ -181,6 +184,25 @@ fn clouds(at: &Path) -> Printed {
     fs::remove_file(at.join("own/chair.npy")).expect("a file");
     fs::remove_file(at.join("gone/codes.npy")).expect("codes");
     found.push(("ebp export", ask(at, "export gone --out weights", &[])));
+    found
+}
+
+/// Commands in one share, and what is made of it.
+fn shares(at: &Path) -> Printed {
+    let score = "score run x.npy --draws 2 --most-draws 4 --proposals 200";
+    let commands = [
+        ("ebp metrics --shard", "ebp merge (metrics)", "metrics x.npy y.npy --emd off", ""),
+        ("ebp score --shard", "ebp merge (score)", score, ""),
+        ("ebp score --shard", "ebp merge (score --codes-only)", "score run x.npy --codes-only", ""),
+        ("ebp encode --shard", "ebp merge (encode)", "encode run x.npy", "-o g.npy"),
+        ("ebp sample --shard", "ebp merge (sample)", "sample run -n 3 --points 40", "-o z.npy"),
+    ];
+    let mut found = Printed::new();
+    for (number, (share, merge, line, out)) in commands.into_iter().enumerate() {
+        let part = format!("part-{number}");
+        found.push((share, ask(at, &format!("{line} --shard 1/1 -o {part} -q"), &[])));
+        found.push((merge, ask(at, &format!("merge {part} {out} -q"), &[])));
+    }
     found
 }
 
@@ -272,6 +294,9 @@ fn data_and_machine(at: &Path) -> Printed {
         ("ebp data shapes", "data shapes --class chair,lamp -n 6 --points 32 --meshes s"),
         ("ebp data import", "data import s a.ebp --points 20 --test 0.2 -q"),
         ("ebp data split", "data split a.ebp"),
+        ("ebp data import --shards", "data import s shards --shards 2 --points 20 -q"),
+        ("ebp data shapes --shards", "data shapes drawn -n 4 --points 20 --shards 2"),
+        ("ebp data inspect", "data inspect shards"),
         ("ebp data inspect", "data inspect a.ebp --sheet a.png"),
         ("ebp data inspect", "data inspect s/lamp.npy"),
         ("ebp data sample-mesh", "data sample-mesh s/lamp all.npy --points 10 -q"),
@@ -325,7 +350,12 @@ fn every_command_prints_what_the_page_says() {
         threads.into_iter().map(|thread| thread.join().expect("a group that works")).collect()
     });
     for (name, object) in printed.iter().flatten() {
-        let first = name.trim_start_matches("ebp ").split([' ', '(']).next().unwrap_or_default();
+        let first = name
+            .trim_start_matches("ebp ")
+            .trim_start_matches("merge (")
+            .split([' ', '(', ')'])
+            .next()
+            .unwrap_or_default();
         let command = object["command"].as_str().expect("a command");
         assert!(command.starts_with(first), "{name}: {command}");
         assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));

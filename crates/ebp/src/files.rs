@@ -92,7 +92,7 @@ pub(crate) fn remove_folder(folder: &Path, name: &str) -> Result<()> {
 }
 
 /// Whether a name is of something that a process was writing or removing when it was killed.
-pub(crate) fn is_leftover(name: &str) -> bool {
+pub fn is_leftover(name: &str) -> bool {
     name.starts_with(WRITING) || name.starts_with(REMOVING)
 }
 

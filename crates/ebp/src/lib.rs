@@ -26,6 +26,7 @@ pub mod recipe;
 pub mod rng;
 mod sampler;
 mod set;
+mod share;
 pub mod tape;
 pub mod tensor;
 pub mod topic;
@@ -33,3 +34,4 @@ pub mod train;
 
 pub use error::{Error, Result};
 pub use set::{IndexedSet, SetOffsets};
+pub use share::Share;

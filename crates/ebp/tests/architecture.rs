@@ -6,8 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names that `lib.rs` re-exports at the root, and where they live.
-const ROOT_NAMES: [(&str, &str); 4] =
-    [("Error", "error"), ("Result", "error"), ("IndexedSet", "set"), ("SetOffsets", "set")];
+const ROOT_NAMES: [(&str, &str); 5] = [
+    ("Error", "error"),
+    ("Result", "error"),
+    ("IndexedSet", "set"),
+    ("SetOffsets", "set"),
+    ("Share", "share"),
+];
 
 /// Where unsafe code may stand: SIMD intrinsics, the driver of GPUs, files mapped into memory, and MPI.
 const UNSAFE_PLACES: [&str; 4] =

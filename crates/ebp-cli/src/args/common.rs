@@ -13,7 +13,7 @@ use crate::threads::start_threads;
 use crate::{output, show};
 
 /// How a command runs and what it shows.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Common {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = super::number_of_threads)]

@@ -7,6 +7,7 @@ use ebp::metric::collection::{Preparation, SetNormalisation};
 use ebp::metric::distance::{ChamferConvention, EmdMethod};
 
 use super::{Choice, at_least_one, choice, number_of_threads};
+use crate::shard::ShardArgument;
 
 const DISTANCE_HELP: &str = "\
 What the numbers are:
@@ -72,10 +73,11 @@ Distances are kept in the cache and a run that was killed goes on where it was.
 Examples:
   ebp metrics samples.npy references.npy --emd off
   ebp metrics samples/ references/ --points 2048 --oracle train.npy --paper chair
-  ebp metrics samples.npy references.npy --emd exact --json > metrics.json";
+  ebp metrics samples.npy references.npy --emd exact --json > metrics.json
+  ebp metrics samples.npy references.npy --shard 2/4 -o part-2   # one of four jobs; then `ebp merge part-*`";
 
 /// Arguments of `ebp metrics`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_long_help = METRICS_HELP)]
 pub(crate) struct MetricsArguments {
     /// The generated sets: a file or a folder
@@ -111,6 +113,13 @@ pub(crate) struct MetricsArguments {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
+    #[command(flatten)]
+    pub(crate) shard: ShardArgument,
+
+    /// The folder of the part
+    #[arg(short, long, value_name = "PART", requires = "share", help_heading = "Many jobs")]
+    pub(crate) out: Option<PathBuf>,
+
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = number_of_threads)]
     pub(crate) threads: Option<usize>,
@@ -125,7 +134,7 @@ pub(crate) struct MetricsArguments {
 }
 
 /// How clouds are prepared.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CloudArguments {
     /// Only N points of each set, drawn at random
     #[arg(long, value_name = "N", value_parser = at_least_one)]

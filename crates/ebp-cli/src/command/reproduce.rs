@@ -5,10 +5,11 @@ mod curves;
 mod laws;
 mod pictures;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ebp::Share;
 use ebp::experiment::{Findings, Laboratory};
 use serde::Serialize;
 
@@ -104,22 +105,74 @@ fn conduct_by<R: Serialize + Display + Send>(
     experiment: impl FnOnce(&mut Laboratory<'_>) -> ebp::Result<Findings<R>> + Send,
 ) -> Result<(), Failure> {
     let (report, pictures) = common.install(|| {
-        let mut progress = Progress::new(common.quiet, &[]);
-        let mut laboratory = Laboratory {
-            folder,
-            device: device::open()?,
-            program: program(),
-            watch: &mut progress,
-            stop: Some(interrupt::wish()),
-            theme: theme::chosen(),
-        };
-        let findings = experiment(&mut laboratory)?;
-        findings.keep(&laboratory, name)?;
-        let pictures: Vec<PathBuf> = findings.pictures.into_iter().map(|(path, _)| path).collect();
-        Ok((findings.report, pictures))
+        in_laboratory(common, folder, |laboratory| {
+            let findings = experiment(laboratory)?;
+            findings.keep(laboratory, name)?;
+            let pictures: Vec<PathBuf> =
+                findings.pictures.into_iter().map(|(path, _)| path).collect();
+            Ok((findings.report, pictures))
+        })
     })?;
     common.print(seed, &report)?;
     common.show(pictures.iter().map(PathBuf::as_path))
+}
+
+/// Works in a folder, watched, and stops when asked to.
+fn in_laboratory<R>(
+    common: &Common,
+    folder: PathBuf,
+    work: impl FnOnce(&mut Laboratory<'_>) -> ebp::Result<R>,
+) -> Result<R, Failure> {
+    let mut progress = Progress::new(common.quiet, &[]);
+    let mut laboratory = Laboratory {
+        folder,
+        device: device::open()?,
+        program: program(),
+        watch: &mut progress,
+        stop: Some(interrupt::wish()),
+        theme: theme::chosen(),
+    };
+    Ok(work(&mut laboratory)?)
+}
+
+/// Runs a share of one in `folder`, beside other shares, and says what it has done.
+fn conduct_share(
+    common: &Common,
+    folder: PathBuf,
+    share: Share,
+    experiment: impl FnOnce(&mut Laboratory<'_>, Share) -> ebp::Result<Vec<String>> + Send,
+) -> Result<(), Failure> {
+    let out = folder.display().to_string();
+    let done = common.install(|| in_laboratory(common, folder, |lab| experiment(lab, share)))?;
+    common.print(None, &Done { shard: share, done, out })
+}
+
+/// What a share of an experiment says.
+#[derive(Debug, Serialize)]
+struct Done {
+    shard: Share,
+    done: Vec<String>,
+    out: String,
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { shard, done, out } = self;
+        let what = if done.is_empty() { "nothing to do".to_owned() } else { done.join(", ") };
+        writeln!(
+            f,
+            "share {shard} is done: {what}\nonce all are, the same command without `--shard` \
+                     reports what `{out}` holds"
+        )
+    }
+}
+
+/// `--shard` of experiments that train several models.
+#[derive(Clone, Copy, Debug, Args)]
+struct ShareArgument {
+    /// Do only share I of N, from 1: processes share the folder, and the same command without it reports
+    #[arg(long = "shard", value_name = "I/N", help_heading = "Many jobs")]
+    share: Option<Share>,
 }
 
 /// Removes what a folder holds, if that was asked for.

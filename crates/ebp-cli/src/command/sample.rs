@@ -1,17 +1,23 @@
 //! `ebp sample`: new sets from a trained model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
+use ebp::Share;
+use ebp::checkpoint::crc32c;
+use ebp::data::npy::Array;
 use ebp::figure::{contact_sheet, save};
 use ebp::model::{Model, PriorKind, SampleOptions, write_clouds};
-use ebp::process::{DrawSettings, PointMethod, PointStart};
+use ebp::process::{DrawReport, DrawSettings, DrawTally, PointMethod, PointStart};
 use ebp::rng::Stream;
-use serde::Serialize;
+use miette::miette;
+use serde::{Deserialize, Serialize};
 
+use super::merge::MergeArguments;
 use crate::args::{Choice, Common, PRIORS, choice, name_of};
 use crate::failure::Failure;
+use crate::shard::{self, Part, Parts, Question, ShardArgument};
 use crate::{device, output, progress};
 
 const HELP: &str = "\
@@ -29,10 +35,11 @@ Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
   ebp sample runs/shapes -n 8 --points 20000 -o chairs/ --ending ply --prior standard
   ebp encode runs/shapes scan.ply --features mean -o code.npy
-  ebp sample runs/shapes --codes code.npy --points 20000 -o dense.npy";
+  ebp sample runs/shapes --codes code.npy --points 20000 -o dense.npy
+  ebp sample runs/shapes -n 10000 --shard 2/4 -o part-2   # one of four jobs; then `ebp merge part-* -o all.npy`";
 
 /// Arguments of `ebp sample`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SampleArguments {
     /// Folder of a run
@@ -51,7 +58,7 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "N", value_parser = crate::args::at_least_one)]
     points: Option<usize>,
 
-    /// A file ending in .npy for all, or a folder that gets a file each
+    /// A file ending in .npy for all, or a folder that gets a file each; with --shard the folder of the part
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
 
@@ -90,6 +97,9 @@ pub(crate) struct SampleArguments {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    #[command(flatten)]
+    shard: ShardArgument,
 
     #[command(flatten)]
     common: Common,
@@ -163,10 +173,10 @@ fn draw_patterns(arguments: &SampleArguments, model: &Model) -> Result<(), Failu
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct Report<'a> {
     model: String,
-    estimator: &'static str,
-    prior: &'static str,
+    estimator: &'a str,
+    prior: &'a str,
     sets: usize,
     /// Of the largest.
     points: usize,
@@ -186,9 +196,144 @@ struct Report {
 /// Most clouds of a contact sheet, and how many of them in a row.
 const MOST_DRAWN: usize = 64;
 const COLUMNS: usize = 8;
-/// Draws, writes and reports.
+
+/// Draws, writes and reports, everything or a share.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
-    arguments.common.install(|| draw(arguments))
+    let common = &arguments.common;
+    if let (Some(share), Some(folder)) = (arguments.shard.share, &arguments.out) {
+        let report = common.install(|| draw_share(arguments, share, folder))?;
+        return common.print(Some(arguments.seed), &report);
+    }
+    common.install(|| draw(arguments))
+}
+
+/// What [`run`] writes and prints, from the parts of all shares.
+pub(crate) fn merge(
+    mut arguments: SampleArguments,
+    parts: &Parts,
+    how: &MergeArguments,
+) -> Result<(), Failure> {
+    arguments.out.clone_from(&how.out);
+    (arguments.common.json, arguments.common.quiet) = (how.json, how.quiet);
+    let pieces: Vec<Piece> = parts.rows()?;
+    let mut sets = Vec::new();
+    for (piece, values) in pieces.iter().zip(parts.values()?) {
+        let size = values.shape.iter().skip(1).product::<usize>().max(1);
+        sets.extend(values.values.chunks_exact(size).map(<[f32]>::to_vec));
+        if sets.is_empty() || values.shape.len() != 3 || values.shape[0] != piece.tally.num_sets {
+            let shape = &values.shape;
+            return Err(Failure::Failed(miette!("a part has points of shape {shape:?}")));
+        }
+    }
+    let Some(Piece { estimator, prior, dim, .. }) = pieces.first().cloned() else {
+        return Err(Failure::Failed(miette!("the parts hold no clouds")));
+    };
+    let seconds = pieces.iter().map(|piece| piece.seconds).sum();
+    let tallies: Vec<_> = pieces.into_iter().map(|piece| piece.tally).collect();
+    let report = DrawReport::of(&tallies, &draw_settings(&arguments));
+    publish(&arguments, &Drawn { estimator, prior, dim, sets, report, seconds })
+}
+
+/// Clouds that were drawn together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece {
+    estimator: String,
+    prior: String,
+    dim: usize,
+    tally: DrawTally,
+    seconds: f64,
+}
+
+/// All clouds.
+struct Drawn {
+    estimator: String,
+    prior: String,
+    dim: usize,
+    sets: Vec<Vec<f32>>,
+    report: DrawReport,
+    seconds: f64,
+}
+
+fn draw_settings(arguments: &SampleArguments) -> DrawSettings {
+    DrawSettings {
+        start: arguments.start,
+        method: arguments.method,
+        num_steps: arguments.steps,
+        step_size: arguments.step_size,
+        proposals_per_point: arguments.proposals,
+        ..DrawSettings::default()
+    }
+}
+
+fn options(arguments: &SampleArguments, model: &Model) -> Result<SampleOptions, Failure> {
+    let theta = match &arguments.codes {
+        Some(path) => Some(model.clouds()?.read_latents(path)?),
+        None => None,
+    };
+    Ok(SampleOptions {
+        count: arguments.count,
+        num_points: arguments.points,
+        prior: arguments.prior,
+        theta,
+        draw: draw_settings(arguments),
+        stream: Stream::new(arguments.seed, "sample"),
+    })
+}
+
+fn draw_share(
+    arguments: &SampleArguments,
+    share: Share,
+    folder: &Path,
+) -> Result<shard::Report, Failure> {
+    let model = Model::load_on(&arguments.model, &device::open()?)?;
+    if model.clouds().is_err() {
+        return Err(Failure::Usage(miette!(
+            help = "leave `--shard` out",
+            "a model of {} draws all its sets together; shares are of models of clouds",
+            model.settings().kind()
+        )));
+    }
+    let same = SampleArguments {
+        out: None,
+        shard: ShardArgument::default(),
+        common: Common::default(),
+        ..arguments.clone()
+    };
+    let options = options(arguments, &model)?;
+    let theta = options.theta.as_deref().unwrap_or_default();
+    let codes = theta.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let sampling = model.sampling(&options)?;
+    let part = Part::begin(
+        folder,
+        share,
+        Question {
+            command: "sample".to_owned(),
+            arguments: format!("{same:?}"),
+            inputs: format!("{}; codes {:08x}", shard::inputs_of(&model, None), crc32c(&[&codes])),
+            num_pieces: sampling.num_groups(),
+        },
+    )?;
+    let missing = part.missing();
+    let done = progress::count(missing.len() as u64, arguments.common.quiet, "groups of clouds");
+    for number in missing {
+        let started = Instant::now();
+        let group = sampling.group(number)?;
+        let (count, dim) = (group.sets.len(), model.clouds()?.dim());
+        let size = group.sets.first().map_or(0, |set| set.len() / dim);
+        let piece = Piece {
+            estimator: model.name().to_owned(),
+            prior: sampling.prior().to_owned(),
+            dim,
+            tally: group.tally,
+            seconds: started.elapsed().as_secs_f64(),
+        };
+        let values = Array::new(vec![count, size, dim], group.sets.concat())?;
+        part.keep(number, &piece, Some(values))?;
+        done.inc(1);
+    }
+    done.finish();
+    part.finish()
 }
 
 fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
@@ -196,30 +341,24 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     if model.patterns().is_ok() {
         return draw_patterns(arguments, &model);
     }
-    let theta = match &arguments.codes {
-        Some(path) => Some(model.clouds()?.read_latents(path)?),
-        None => None,
-    };
-    let options = SampleOptions {
-        count: arguments.count,
-        num_points: arguments.points,
-        prior: arguments.prior,
-        theta,
-        draw: DrawSettings {
-            start: arguments.start,
-            method: arguments.method,
-            num_steps: arguments.steps,
-            step_size: arguments.step_size,
-            proposals_per_point: arguments.proposals,
-            ..DrawSettings::default()
-        },
-        stream: Stream::new(arguments.seed, "sample"),
-    };
+    let options = options(arguments, &model)?;
     let started = Instant::now();
     let count = progress::count(arguments.count as u64, arguments.common.quiet, "clouds");
     let drawn = model.sample_watched(&options, &mut |num_done| count.set(num_done as u64))?;
     count.finish();
-    let seconds = started.elapsed().as_secs_f64();
+    let drawn = Drawn {
+        estimator: model.name().to_owned(),
+        prior: drawn.prior.to_owned(),
+        dim: drawn.dim,
+        sets: drawn.sets,
+        report: drawn.report,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    publish(arguments, &drawn)
+}
+
+/// Writes the clouds and their picture, and reports.
+fn publish(arguments: &SampleArguments, drawn: &Drawn) -> Result<(), Failure> {
     if let Some(path) = &arguments.out {
         write_clouds(path, &drawn.sets, drawn.dim, &arguments.ending)?;
     }
@@ -235,13 +374,13 @@ fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     save(&contact_sheet::draw_rows(&shown, drawn.dim), &picture)?;
     let report = Report {
         model: arguments.model.display().to_string(),
-        estimator: model.name(),
-        prior: drawn.prior,
+        estimator: &drawn.estimator,
+        prior: &drawn.prior,
         sets: drawn.sets.len(),
         points: drawn.sets.iter().map(|set| set.len() / drawn.dim).max().unwrap_or(0),
         start: name_of(STARTS, &arguments.start),
         method: name_of(METHODS, &arguments.method),
-        seconds,
+        seconds: drawn.seconds,
         num_proposals: drawn.report.num_proposals,
         effective_proposals: drawn.report.effective_proposals,
         acceptance: drawn.report.acceptance,

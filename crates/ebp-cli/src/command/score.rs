@@ -1,17 +1,23 @@
 //! `ebp score`: how likely clouds and their points are under a trained model.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ebp::Share;
+use ebp::data::CloudSource;
 use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::experiment::{table, with_interval};
 use ebp::model::{CodeScore, Model, PriorKind, ScoreOptions, read_cloud_inputs};
-use ebp::process::{LogDensity, ScoreSettings};
+use ebp::process::{LogDensity, ScoreSettings, SetScore};
 use ebp::rng::Stream;
-use serde::Serialize;
+use miette::miette;
+use serde::{Deserialize, Serialize};
 
+use super::merge::MergeArguments;
 use crate::args::{Common, PRIORS, choice};
 use crate::failure::Failure;
+use crate::shard::{self, Part, Parts, Question, ShardArgument};
 use crate::{device, output, progress};
 
 const HELP: &str = "\
@@ -37,10 +43,11 @@ Examples:
   ebp score runs/shapes scans/ --points points.npy --json
   ebp score runs/shapes scans/ --prior standard
   ebp score runs/shapes scans/ --draws 0
-  ebp score runs/shapes scans/ --codes-only";
+  ebp score runs/shapes scans/ --codes-only
+  ebp score runs/shapes scans/ --shard 2/4 -o part-2   # one of four jobs; then `ebp merge part-*`";
 
 /// Arguments of `ebp score`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ScoreArguments {
     /// Folder of a run
@@ -80,11 +87,19 @@ pub(crate) struct ScoreArguments {
     seed: u64,
 
     #[command(flatten)]
+    shard: ShardArgument,
+
+    /// The folder of the part
+    #[arg(short, long, value_name = "PART", requires = "share", help_heading = "Many jobs")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
     common: Common,
 }
 
 /// What is said about a set.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Row {
     name: String,
     points: usize,
@@ -124,7 +139,7 @@ struct Row {
 #[derive(Debug, Serialize)]
 struct Report {
     model: String,
-    estimator: &'static str,
+    estimator: String,
     prior: &'static str,
     draws: usize,
     most_draws: usize,
@@ -132,14 +147,70 @@ struct Report {
     sets: Vec<Row>,
 }
 
-/// Scores and prints.
+/// What is kept of a set in a part.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece {
+    estimator: String,
+    row: Row,
+}
+
+/// Scores and prints, everything or a share.
 pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
-    if arguments.codes_only {
-        return print_codes(arguments);
+    let common = &arguments.common;
+    match (arguments.shard.share, &arguments.out, arguments.codes_only) {
+        (Some(share), Some(folder), false) => {
+            let report = common.install(|| measure_share(arguments, share, folder))?;
+            common.print(Some(arguments.seed), &report)
+        }
+        (Some(share), Some(folder), true) => {
+            common.print(None, &common.install(|| measure_codes_share(arguments, share, folder))?)
+        }
+        (_, _, true) => {
+            let rows = common.install(|| {
+                let (model, clouds) = open(arguments)?;
+                progress::during(common.quiet, "encoding", || {
+                    measure_codes(arguments, &model, &clouds, 0..clouds.num_sets())
+                })
+            })?;
+            print_codes(arguments, rows)
+        }
+        (_, _, false) => {
+            let report = common.install(|| measure(arguments))?;
+            print_scores(arguments, &report)
+        }
     }
-    let report = arguments.common.install(|| measure(arguments))?;
+}
+
+/// What [`run`] writes and prints, from the parts of all shares.
+pub(crate) fn merge(
+    mut arguments: ScoreArguments,
+    parts: &Parts,
+    how: &MergeArguments,
+) -> Result<(), Failure> {
+    how.refuse_out("score")?;
+    (arguments.common.json, arguments.common.quiet) = (how.json, how.quiet);
+    if arguments.codes_only {
+        return print_codes(
+            &arguments,
+            parts.rows::<Vec<CodeRow>>()?.into_iter().flatten().collect(),
+        );
+    }
+    let pieces: Vec<Piece> = parts.rows()?;
+    let Some(estimator) = pieces.first().map(|piece| piece.estimator.clone()) else {
+        return Err(Failure::Failed(miette!("the parts hold no sets")));
+    };
+    if arguments.points.is_some() {
+        let values = parts.values()?.into_iter().flat_map(|array| array.values).collect();
+        write_points(&arguments, values)?;
+    }
+    let rows = pieces.into_iter().map(|piece| piece.row).collect();
+    print_scores(&arguments, &report(&arguments, estimator, rows))
+}
+
+fn print_scores(arguments: &ScoreArguments, report: &Report) -> Result<(), Failure> {
     if arguments.common.json {
-        return output::print_json(Some(arguments.seed), &report);
+        return output::print_json(Some(arguments.seed), report);
     }
     let mut head = vec![
         "set",
@@ -210,7 +281,8 @@ pub(crate) fn run(arguments: &ScoreArguments) -> Result<(), Failure> {
 }
 
 /// What the encoder says of a set.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CodeRow {
     name: String,
     points: usize,
@@ -226,8 +298,9 @@ struct CodeReport {
     sets: Vec<CodeRow>,
 }
 
-fn print_codes(arguments: &ScoreArguments) -> Result<(), Failure> {
-    let report = arguments.common.install(|| measure_codes(arguments))?;
+fn print_codes(arguments: &ScoreArguments, sets: Vec<CodeRow>) -> Result<(), Failure> {
+    let model = arguments.model.display().to_string();
+    let report = CodeReport { model, prior: arguments.prior.name(), sets };
     if arguments.common.json {
         return output::print_json(None, &report);
     }
@@ -241,13 +314,18 @@ fn print_codes(arguments: &ScoreArguments) -> Result<(), Failure> {
     output::print(&format!("{}{law}", table(&lines)))
 }
 
-fn measure_codes(arguments: &ScoreArguments) -> Result<CodeReport, Failure> {
+fn open(arguments: &ScoreArguments) -> Result<(Model, CloudSource), Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
-    let clouds = read_cloud_inputs(&arguments.sets)?;
-    let clouds_of = model.clouds()?;
-    let scores = progress::during(arguments.common.quiet, "encoding", || {
-        clouds_of.score_codes(&clouds, arguments.prior)
-    })?;
+    Ok((model, read_cloud_inputs(&arguments.sets)?))
+}
+
+fn measure_codes(
+    arguments: &ScoreArguments,
+    model: &Model,
+    clouds: &CloudSource,
+    sets: Range<usize>,
+) -> Result<Vec<CodeRow>, Failure> {
+    let scores = model.clouds()?.score_codes_range(clouds, sets.clone(), arguments.prior)?;
     let row = |(set, score): (usize, CodeScore)| CodeRow {
         name: clouds.name(set),
         points: clouds.size(set),
@@ -255,21 +333,58 @@ fn measure_codes(arguments: &ScoreArguments) -> Result<CodeReport, Failure> {
         rank: score.rank,
         kl: score.kl,
     };
-    Ok(CodeReport {
-        model: arguments.model.display().to_string(),
-        prior: arguments.prior.name(),
-        sets: scores.into_iter().enumerate().map(row).collect(),
-    })
+    Ok(sets.zip(scores).map(row).collect())
+}
+
+/// Sets whose codes are kept together in parts.
+const CODES_AT_ONCE: usize = 4096;
+
+fn measure_codes_share(
+    arguments: &ScoreArguments,
+    share: Share,
+    folder: &Path,
+) -> Result<shard::Report, Failure> {
+    let (model, clouds) = open(arguments)?;
+    let count = clouds.num_sets();
+    let question = question(arguments, &model, &clouds, count.div_ceil(CODES_AT_ONCE));
+    let part = Part::begin(folder, share, question)?;
+    let missing = part.missing();
+    let done = progress::count(missing.len() as u64, arguments.common.quiet, "groups of sets");
+    for piece in missing {
+        let sets = piece * CODES_AT_ONCE..((piece + 1) * CODES_AT_ONCE).min(count);
+        part.keep(piece, &measure_codes(arguments, &model, &clouds, sets)?, None)?;
+        done.inc(1);
+    }
+    done.finish();
+    part.finish()
+}
+
+fn question(
+    arguments: &ScoreArguments,
+    model: &Model,
+    clouds: &CloudSource,
+    num_pieces: usize,
+) -> Question {
+    let same = ScoreArguments {
+        out: None,
+        shard: ShardArgument::default(),
+        common: Common::default(),
+        ..arguments.clone()
+    };
+    Question {
+        command: "score".to_owned(),
+        arguments: format!("{same:?}"),
+        inputs: shard::inputs_of(model, Some(clouds)),
+        num_pieces,
+    }
 }
 
 fn rank(rank: Option<f64>) -> String {
     rank.map_or("–".to_owned(), |rank| format!("{rank:.3}"))
 }
 
-fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
-    let model = Model::load_on(&arguments.model, &device::open()?)?;
-    let clouds = read_cloud_inputs(&arguments.sets)?;
-    let options = ScoreOptions {
+fn options(arguments: &ScoreArguments) -> ScoreOptions {
+    ScoreOptions {
         prior: arguments.prior,
         settings: ScoreSettings {
             num_draws: arguments.draws,
@@ -277,55 +392,97 @@ fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
             num_proposals: arguments.proposals,
         },
         stream: Stream::new(arguments.seed, "score"),
-    };
+    }
+}
+
+/// Every set is a piece of its own: some take a minute.
+fn measure_share(
+    arguments: &ScoreArguments,
+    share: Share,
+    folder: &Path,
+) -> Result<shard::Report, Failure> {
+    let (model, clouds) = open(arguments)?;
+    let question = question(arguments, &model, &clouds, clouds.num_sets());
+    let part = Part::begin(folder, share, question)?;
+    let missing = part.missing();
+    let done = progress::count(missing.len() as u64, arguments.common.quiet, "sets");
+    for sets in shard::runs(&missing) {
+        model.clouds()?.score_range(&clouds, sets, &options(arguments), &mut |set, score| {
+            let row = row(&clouds, set, &score);
+            let values = arguments.points.is_some().then_some(score.log_densities);
+            let values = values.map(|values| Array::new(vec![values.len()], values)).transpose()?;
+            part.keep(set, &Piece { estimator: model.name().to_owned(), row }, values)?;
+            done.inc(1);
+            Ok(())
+        })?;
+    }
+    done.finish();
+    part.finish()
+}
+
+fn row(clouds: &CloudSource, set: usize, score: &SetScore) -> Row {
+    let n = score.energies.len() as f64;
+    let num_inside = (score.energies.len() - score.outside).max(1) as f64;
+    let points = score.log_densities.iter().enumerate();
+    let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
+    Row {
+        name: clouds.name(set),
+        points: score.energies.len(),
+        energy: score.mean_energy(),
+        log_likelihood: Some(score.log_likelihood.value / n).filter(|value| value.is_finite()),
+        outside: score.outside,
+        log_likelihood_inside: score.inside.value / num_inside,
+        std_error: score.inside.std_error / num_inside,
+        draws: score.num_draws,
+        effective_draws: score.effective_draws,
+        pareto_k: score.pareto_k.filter(|k| k.is_finite()),
+        holds: score.holds,
+        evaluations: score.num_evaluations,
+        neighbours: score.neighbours.map(|allowed| allowed.value),
+        is_possible: score.is_possible,
+        log_law: score.log_law,
+        rank: score.rank,
+        kl: score.kl,
+        log_partition: score.log_partition.value,
+        log_partition_error: score.log_partition.std_error,
+        log_partition_bounds: score.partition_bounds.map(|bounds| [bounds.lower, bounds.upper]),
+        worst_log_density: worst.map(|(_, &x)| f64::from(x)).filter(|x| x.is_finite()),
+        worst_point: worst.map_or(0, |(point, _)| point),
+    }
+}
+
+fn measure(arguments: &ScoreArguments) -> Result<Report, Failure> {
+    let (model, clouds) = open(arguments)?;
     let count = progress::count(clouds.num_sets() as u64, arguments.common.quiet, "sets");
     let (mut rows, mut log_densities) = (Vec::new(), Vec::new());
-    model.clouds()?.score(&clouds, &options, &mut |set, score| {
-        let n = score.energies.len() as f64;
-        let num_inside = (score.energies.len() - score.outside).max(1) as f64;
-        let points = score.log_densities.iter().enumerate();
-        let worst = points.min_by(|a, b| a.1.total_cmp(b.1));
-        rows.push(Row {
-            name: clouds.name(set),
-            points: score.energies.len(),
-            energy: score.mean_energy(),
-            log_likelihood: Some(score.log_likelihood.value / n).filter(|value| value.is_finite()),
-            outside: score.outside,
-            log_likelihood_inside: score.inside.value / num_inside,
-            std_error: score.inside.std_error / num_inside,
-            draws: score.num_draws,
-            effective_draws: score.effective_draws,
-            pareto_k: score.pareto_k.filter(|k| k.is_finite()),
-            holds: score.holds,
-            evaluations: score.num_evaluations,
-            neighbours: score.neighbours.map(|allowed| allowed.value),
-            is_possible: score.is_possible,
-            log_law: score.log_law,
-            rank: score.rank,
-            kl: score.kl,
-            log_partition: score.log_partition.value,
-            log_partition_error: score.log_partition.std_error,
-            log_partition_bounds: score.partition_bounds.map(|bounds| [bounds.lower, bounds.upper]),
-            worst_log_density: worst.map(|(_, &x)| f64::from(x)).filter(|x| x.is_finite()),
-            worst_point: worst.map_or(0, |(point, _)| point),
-        });
+    model.clouds()?.score(&clouds, &options(arguments), &mut |set, score| {
+        rows.push(row(&clouds, set, &score));
         if arguments.points.is_some() {
             log_densities.extend(score.log_densities);
         }
         count.inc(1);
     })?;
     count.finish();
+    write_points(arguments, log_densities)?;
+    Ok(report(arguments, model.name().to_owned(), rows))
+}
+
+/// Writes the log density of every point, where that was asked for.
+fn write_points(arguments: &ScoreArguments, values: Vec<f32>) -> Result<(), Failure> {
     if let Some(path) = &arguments.points {
-        let array = Array::new(vec![log_densities.len()], log_densities)?;
-        write_npy(path, &array, Precision::Single)?;
+        write_npy(path, &Array::new(vec![values.len()], values)?, Precision::Single)?;
     }
-    Ok(Report {
+    Ok(())
+}
+
+fn report(arguments: &ScoreArguments, estimator: String, sets: Vec<Row>) -> Report {
+    Report {
         model: arguments.model.display().to_string(),
-        estimator: model.name(),
+        estimator,
         prior: arguments.prior.name(),
         draws: arguments.draws,
         most_draws: arguments.most_draws,
         proposals: arguments.proposals,
-        sets: rows,
-    })
+        sets,
+    }
 }

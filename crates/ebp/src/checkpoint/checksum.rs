@@ -6,7 +6,7 @@
 //! intent.
 
 /// The checksum of all `parts`, one after the other.
-pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
+pub fn crc32c(parts: &[&[u8]]) -> u32 {
     parts.iter().fold(0, |sum, part| crc32c::crc32c_append(sum, part))
 }
 

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors, View};
 
-pub(crate) use self::checksum::crc32c;
+pub use self::checksum::crc32c;
 pub use self::meta::{Best, CheckpointMeta, Holds, Rollback};
 pub use self::store::{CheckpointStore, Loaded};
 use crate::tensor::{Tensor, TensorValues, Tensors};

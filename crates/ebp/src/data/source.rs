@@ -4,7 +4,8 @@
 //! ```text
 //! file or folder ── Clouds ─┐
 //!                           ├─ CloudSource ── select, splits ── standardised ── points of a set
-//! cache (.ebp) ──── Cache ──┘   (shared)      (members)         (c, s)          z = (x − c)/s
+//! cache (.ebp) ──── Cache ──┤   (shared)      (members)         (c, s)          z = (x − c)/s
+//! cache in shards ─ Caches ─┘
 //! ```
 //!
 //! The points themselves are never copied: a part of a source is a list of members, and centre and
@@ -17,12 +18,15 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cache::{Cache, Kind, Split};
+use super::cache::{Cache, Kind, Split, is_sharded, open_sharded};
 use super::cloud::{Clouds, read_cloud_files};
 use super::normalise::{Affine, Moments};
 use super::parts::share_of;
 use crate::rng::Stream;
 use crate::{Error, Result, SetOffsets};
+
+/// Sets whose statistics are held at a time.
+const MEASURED_AT_ONCE: usize = 4096;
 
 /// Clouds of one dimension and any sizes. Cloning shares the points.
 #[derive(Clone, Debug)]
@@ -33,10 +37,12 @@ pub struct CloudSource {
     members: Arc<[Member]>,
     /// What is applied after the stores' own normalisation.
     affine: Option<Affine>,
+    /// Whether a pass has shown that every number that is handed out is finite.
+    is_finite: bool,
 }
 
 /// A set by its store and its number there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Member {
     store: usize,
     set: usize,
@@ -49,14 +55,19 @@ enum Store {
 }
 
 impl Store {
-    /// A cache, which stays where it is, or the clouds of a file or folder of any other format.
-    fn open(path: &Path) -> Result<Self> {
+    /// A cache, which stays where it is, in one file or in shards, or the clouds of a file or folder of
+    /// any other format.
+    fn open(path: &Path) -> Result<Vec<Self>> {
+        if is_sharded(path) {
+            let shards = open_sharded(path)?.into_iter();
+            return Ok(shards.map(|cache| Self::Mapped(Box::new(cache))).collect());
+        }
         if !Cache::is_cache(path) {
-            return Ok(Self::Memory(read_cloud_files(path)?));
+            return Ok(vec![Self::Memory(read_cloud_files(path)?)]);
         }
         let cache = Cache::open(path)?;
         match cache.meta().kind {
-            Kind::Clouds => Ok(Self::Mapped(Box::new(cache))),
+            Kind::Clouds => Ok(vec![Self::Mapped(Box::new(cache))]),
             kind => {
                 let field = format!("cache `{}`", path.display());
                 Err(Error::invalid(field, "of clouds", format!("{kind:?}")))
@@ -100,7 +111,7 @@ impl CloudSource {
             (0..sets.offsets().num_sets()).map(move |set| Member { store, set })
         };
         let members = stores.iter().enumerate().flat_map(of_store).collect();
-        Self { stores: stores.into(), members, affine: None }
+        Self { stores: stores.into(), members, affine: None, is_finite: false }
     }
 
     /// A cache, which stays where it is and whose normalisation is applied, or the clouds of a file or
@@ -111,7 +122,7 @@ impl CloudSource {
     /// As [`Cache::open`] and [`read_clouds`](super::read_clouds); [`Error::InvalidValue`] if a cache
     /// does not hold clouds.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self::of(vec![Store::open(path)?]))
+        Ok(Self::of(Store::open(path)?))
     }
 
     /// All clouds of several caches, files and folders, one after the other.
@@ -121,16 +132,21 @@ impl CloudSource {
     /// As [`open`](Self::open), and [`Error::InvalidValue`] if there is no path or the clouds'
     /// dimensions differ.
     pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
-        let stores =
-            paths.iter().map(|path| Store::open(path.as_ref())).collect::<Result<Vec<_>>>()?;
-        let Some(dim) = stores.first().map(Store::dim) else {
+        let mut stores: Vec<Store> = Vec::new();
+        for path in paths {
+            let path = path.as_ref();
+            let more = Store::open(path)?;
+            let dims = stores.first().zip(more.first()).map(|(a, b)| (a.dim(), b.dim()));
+            if let Some((dim, found)) = dims.filter(|(dim, found)| dim != found) {
+                let first = paths[0].as_ref().display();
+                let expected = format!("clouds of {dim} numbers a point, as `{first}`");
+                let found = format!("{found} in `{}`", path.display());
+                return Err(Error::invalid("paths", expected, found));
+            }
+            stores.extend(more);
+        }
+        if stores.is_empty() {
             return Err(Error::invalid("paths", "at least one of clouds", "none"));
-        };
-        if let Some(place) = stores.iter().position(|store| store.dim() != dim) {
-            let show = |place: usize| paths[place].as_ref().display();
-            let expected = format!("clouds of {dim} numbers a point, as `{}`", show(0));
-            let found = format!("{} in `{}`", stores[place].dim(), show(place));
-            return Err(Error::invalid("paths", expected, found));
         }
         Ok(Self::of(stores))
     }
@@ -227,8 +243,23 @@ impl CloudSource {
     /// [`Error::InvalidValue`] if `affine` does not fit.
     pub fn standardised(mut self, affine: Affine) -> Result<Self> {
         affine.check(self.dim())?;
-        self.affine = Some(affine);
+        (self.affine, self.is_finite) = (Some(affine), false);
         Ok(self)
+    }
+
+    /// The same by their own statistics: what is far out is known, so that no further pass has to show
+    /// that the numbers are finite.
+    ///
+    /// # Errors
+    ///
+    /// As [`statistics`](Self::statistics).
+    pub fn standardised_by_itself(self) -> Result<(Self, CloudStatistics)> {
+        // An affine of its own would be replaced, and what was measured is what it gives.
+        let is_plain = self.affine.is_none();
+        let statistics = self.statistics()?;
+        let mut standardised = self.standardised(statistics.affine.clone())?;
+        standardised.is_finite = is_plain && statistics.largest.is_finite();
+        Ok((standardised, statistics))
     }
 
     /// The points of set `index`, `[n, d]`: borrowed where they lie in memory as they are wanted.
@@ -278,6 +309,9 @@ impl CloudSource {
     ///
     /// [`Error::InvalidValue`] with the name of the cloud and the number of the point otherwise.
     pub fn check_finite(&self) -> Result<()> {
+        if self.is_finite {
+            return Ok(());
+        }
         let check = |index: usize| self.check_set(index, &self.set(index)).err();
         (0..self.num_sets()).into_par_iter().find_map_first(check).map_or(Ok(()), Err)
     }
@@ -299,20 +333,39 @@ impl CloudSource {
     /// As [`check_finite`](Self::check_finite).
     pub fn statistics(&self) -> Result<CloudStatistics> {
         let dim = self.dim();
-        let mut moments: Option<Moments> = None;
+        // In the order in which they lie, which disks like; about one origin, and added up set by set,
+        // whatever threads looked at them.
+        let mut order: Vec<usize> = (0..self.num_sets()).collect();
+        order.sort_unstable_by_key(|&index| self.members[index]);
+        let mut moments = Moments::new(&self.set(order[0]), dim);
+        let empty = moments.emptied();
         let (mut low, mut high) = (vec![f32::INFINITY; dim], vec![f32::NEG_INFINITY; dim]);
-        for index in 0..self.num_sets() {
+        let look = |index: usize| {
             let points = self.set(index);
             self.check_set(index, &points)?;
-            moments.get_or_insert_with(|| Moments::new(&points, dim)).add(&points);
+            let mut moments = empty.emptied();
+            moments.add(&points);
+            let (mut low, mut high) = (vec![f32::INFINITY; dim], vec![f32::NEG_INFINITY; dim]);
             for point in points.chunks_exact(dim) {
                 for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(point) {
                     *low = low.min(x);
                     *high = high.max(x);
                 }
             }
+            Ok((moments, low, high))
+        };
+        for sets in order.chunks(MEASURED_AT_ONCE) {
+            let found: Vec<Result<_>> = sets.par_iter().map(|&index| look(index)).collect();
+            for found in found {
+                let (of_set, lowest, highest) = found?;
+                moments.merge(&of_set);
+                for axis in 0..dim {
+                    low[axis] = low[axis].min(lowest[axis]);
+                    high[axis] = high[axis].max(highest[axis]);
+                }
+            }
         }
-        let affine = moments.map_or_else(|| Affine::identity(dim), |moments| moments.affine());
+        let affine = moments.affine();
         // Rounding keeps the order of numbers: the farthest ones are still so when standardised.
         for ends in [&mut low, &mut high] {
             affine.apply(ends);

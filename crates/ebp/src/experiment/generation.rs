@@ -25,7 +25,7 @@ use crate::metric::distance::EmdMethod;
 use crate::model::{CloudModel, PriorKind};
 use crate::process::{BoundedPartition, DrawSettings, PointMethod, PointStart};
 use crate::rng::Stream;
-use crate::{Error, Result};
+use crate::{Error, Result, Share};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -139,16 +139,8 @@ impl GenerationExperiment {
             None => 1..=self.splits,
         };
         for split in asked {
-            let (name, further) = if self.split.is_none() && self.splits == 1 {
-                ("model".to_owned(), Vec::new())
-            } else {
-                let seed = seed + split as u64 - 1;
-                let further = vec![format!("data.report_part={split}"), format!("seed={seed}")];
-                (format!("split-{split}"), further)
-            };
-            let subject = self.source.subject(laboratory, &name, &further)?;
-            let kept = laboratory.file(&format!("{name}.json"));
-            splits.push(kept_rows(&subject, &self.priors, &kept, laboratory.watch)?);
+            let (subject, rows) = self.rows_of(laboratory, split, seed)?;
+            splits.push(rows);
             last = Some(subject);
         }
         let Some(subject) = last else {
@@ -180,6 +172,47 @@ impl GenerationExperiment {
             picture: picture.display().to_string(),
         };
         Ok(Findings { report, pictures: vec![(picture, draw_rows(&sheet, model.dim()).into())] })
+    }
+}
+
+impl GenerationExperiment {
+    /// Trains and measures a share of the splits that [`run`](Self::run) asks for, in the same folder,
+    /// and says which they were. Once all shares are done `run` has nothing left to train.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_share(&self, laboratory: &mut Laboratory<'_>, share: Share) -> Result<Vec<String>> {
+        if self.priors.is_empty() {
+            return Err(Error::refused("at least one law of θ is needed"));
+        }
+        let seed = self.source.seed()?;
+        let mut done = Vec::new();
+        for split in (1..=self.splits).filter(|split| share.has(split - 1)) {
+            self.rows_of(laboratory, split, seed)?;
+            done.push(format!("split {split}"));
+        }
+        Ok(done)
+    }
+
+    /// The model of a split, and its rows.
+    fn rows_of(
+        &self,
+        laboratory: &mut Laboratory<'_>,
+        split: usize,
+        seed: u64,
+    ) -> Result<(Subject, Vec<GenerationRow>)> {
+        let (name, further) = if self.split.is_none() && self.splits == 1 {
+            ("model".to_owned(), Vec::new())
+        } else {
+            let seed = seed + split as u64 - 1;
+            let further = vec![format!("data.report_part={split}"), format!("seed={seed}")];
+            (format!("split-{split}"), further)
+        };
+        let subject = self.source.subject(laboratory, &name, &further)?;
+        let kept = laboratory.file(&format!("{name}.json"));
+        let rows = kept_rows(&subject, &self.priors, &kept, laboratory.watch)?;
+        Ok((subject, rows))
     }
 }
 

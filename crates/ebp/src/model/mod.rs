@@ -21,6 +21,7 @@ mod card;
 mod clouds;
 mod curves;
 mod device;
+mod fingerprint;
 mod given;
 mod latents;
 mod neural;
@@ -72,7 +73,7 @@ pub use self::pictures::{
 pub(crate) use self::pictures::{filled, picture_training, rehearse};
 pub use self::presets::PRESETS;
 pub use self::recalibration::Recalibration;
-pub use self::sample::{SampleOptions, Samples};
+pub use self::sample::{SampleGroup, SampleOptions, Samples, Sampling};
 pub use self::save::Saved;
 pub(crate) use self::set_energies::compare_sets;
 pub use self::set_energies::{

@@ -1,8 +1,8 @@
 //! New sets from a model.
 
-use super::{Kind, Model, PriorKind};
+use super::{CloudModel, Kind, Model, PriorKind};
 use crate::Result;
-use crate::process::{DrawReport, DrawSettings};
+use crate::process::{DrawReport, DrawSettings, DrawTally, num_draw_groups};
 use crate::rng::Stream;
 
 /// Points of a cloud unless asked otherwise.
@@ -75,7 +75,7 @@ impl Model {
         options: &SampleOptions,
         watch: &mut dyn FnMut(usize),
     ) -> Result<Samples> {
-        let &SampleOptions { count, num_points, prior, draw, stream, .. } = options;
+        let &SampleOptions { count, num_points, stream, .. } = options;
         if let Kind::SetEnergies(model) = &self.kind {
             let dim = model.dim();
             let sets = match num_points {
@@ -95,13 +95,85 @@ impl Model {
             let report = DrawReport::default();
             return Ok(Samples { sets, dim, prior: "the model's own", report });
         }
+        let plan = self.sampling(options)?;
+        let mut groups = Vec::with_capacity(plan.num_groups());
+        for number in 0..plan.num_groups() {
+            groups.push(plan.group(number)?);
+            watch(groups.iter().map(|group: &SampleGroup| group.sets.len()).sum());
+        }
+        Ok(plan.samples(groups))
+    }
+
+    /// How a model of clouds will draw: θ of every set, and the groups in which points are drawn.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample`](Self::sample); models of other kinds draw their sets together.
+    pub fn sampling(&self, options: &SampleOptions) -> Result<Sampling<'_>> {
         let model = self.clouds()?;
-        let (theta, prior) = match &options.theta {
-            Some(theta) => (theta.clone(), "given codes"),
-            None => (model.prior(prior)?.sample(count, stream.child(0))?, prior.name()),
+        let stream = options.stream;
+        let (theta, prior) = if let Some(theta) = &options.theta {
+            (theta.clone(), "given codes")
+        } else {
+            let theta = model.prior(options.prior)?.sample(options.count, stream.child(0))?;
+            (theta, options.prior.name())
         };
-        let num_points = num_points.unwrap_or(CLOUD_POINTS);
-        let (sets, report) = model.draw(&theta, num_points, &draw, stream.child(1), watch)?;
-        Ok(Samples { sets, dim: model.dim(), prior, report })
+        let num_points = options.num_points.unwrap_or(CLOUD_POINTS);
+        Ok(Sampling { model, theta, prior, num_points, draw: options.draw, stream })
+    }
+}
+
+/// Sets that will be drawn, group by group: no number of a group depends on others.
+#[derive(Debug)]
+pub struct Sampling<'a> {
+    model: &'a CloudModel,
+    theta: Vec<f32>,
+    prior: &'static str,
+    num_points: usize,
+    draw: DrawSettings,
+    stream: Stream,
+}
+
+/// Sets that were drawn together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleGroup {
+    /// Each `[n, d]`, in the units of the data.
+    pub sets: Vec<Vec<f32>>,
+    /// How well it went.
+    pub tally: DrawTally,
+}
+
+impl Sampling<'_> {
+    /// Where θ came from.
+    pub fn prior(&self) -> &'static str {
+        self.prior
+    }
+
+    /// How many groups there are.
+    pub fn num_groups(&self) -> usize {
+        num_draw_groups(self.theta.len() / self.model.latent_dim())
+    }
+
+    /// Draws group `number`.
+    ///
+    /// # Errors
+    ///
+    /// As [`CloudModel::draw`].
+    pub fn group(&self, number: usize) -> Result<SampleGroup> {
+        let Self { model, theta, num_points, draw, stream, .. } = self;
+        let (sets, tally) = model.draw_group(theta, number, *num_points, draw, stream.child(1))?;
+        Ok(SampleGroup { sets, tally })
+    }
+
+    /// All groups, in their order, as what [`Model::sample`] gives.
+    pub fn samples(&self, groups: Vec<SampleGroup>) -> Samples {
+        let (sets, tallies): (Vec<_>, Vec<_>) =
+            groups.into_iter().map(|group| (group.sets, group.tally)).unzip();
+        Samples {
+            sets: sets.concat(),
+            dim: self.model.dim(),
+            prior: self.prior,
+            report: DrawReport::of(&tallies, &self.draw),
+        }
     }
 }

@@ -39,10 +39,11 @@ use crate::{IndexedSet, Result};
 
 pub use energy_based::{
     BagEvidence, BagPredictive, Batch, BatchMaker, BoundedPartition, DenoiseSettings, DrawReport,
-    DrawSettings, EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes,
+    DrawSettings, DrawTally, EnergyBasedPredictive, EnergyBasedProcess, FillSettings, LatentCodes,
     LevelsPredictive, PartitionBounds, PointMethod, PointStart, PointsPredictive, PredictionRule,
     Rendered, Rendering, ScoreSettings, SetScore,
 };
+pub(crate) use energy_based::{ENCODED_AT_ONCE, num_draw_groups};
 pub use exact::{ExactProcessConfig, FitConfig, FitReport, Prediction};
 pub use gaussian::{GaussianPredictive, GaussianProcess};
 pub use hypotheses::{Hypotheses, LatentProcess};

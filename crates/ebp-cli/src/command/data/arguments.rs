@@ -40,12 +40,16 @@ What SRC may be:
   a folder with MNIST's IDX files; a folder or zip archive of png and jpg
   svmlight counts (.feat .svm), UCI docword, point patterns (.dat), a table (.csv)
 Folders called train, val and test are splits; other folders, and files with many clouds, are
-classes. The numbers in the cache are those of the source; the normalisation is recorded beside
+classes. With --shards OUT becomes a folder that every command takes as it takes a cache: N files of
+neighbouring clouds and an index. Shards that an interrupted import finished are kept as long as the files
+they came from have the same names, sizes and times. A file of SRC goes into one shard as a whole, so more
+shards than files make no sense. The numbers in the cache are those of the source; the normalisation is recorded beside
 them and applied when batches are made.
 
 Examples:
   ebp data import ModelNet10 modelnet10.ebp --points 2048 --normalise sphere
   ebp data import ShapeNetCore.v2.PC15k/03001627 chair.ebp --normalise global
+  ebp data import /mnt/scans scans --shards 64 --normalise global   # larger than the memory
   ebp data import img_align_celeba.zip celeba.ebp --celeba --test 0.1";
 
 /// Arguments of `ebp data import`.
@@ -100,6 +104,14 @@ pub(crate) struct ImportArguments {
     /// As CelebA is used: the central 148 of 178 columns, 32×32 pixels
     #[arg(long, conflicts_with_all = ["size", "crop"])]
     pub(crate) celeba: bool,
+
+    /// Write a folder of N caches with an index, in parallel; killed, the same command goes on
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) shards: Option<usize>,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads)]
+    pub(crate) threads: Option<usize>,
 
     /// Write over OUT if it exists
     #[arg(long)]
@@ -231,6 +243,15 @@ pub(crate) struct ShapesArguments {
     /// Also write every shape as a mesh, `CLASS/NUMBER.obj`
     #[arg(long)]
     pub(crate) meshes: bool,
+
+    /// Write a cache in N files in place of arrays and sheets, for more shapes than memory holds; killed,
+    /// the same command goes on
+    #[arg(long, value_name = "N", value_parser = at_least_one, conflicts_with = "meshes")]
+    pub(crate) shards: Option<usize>,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = crate::args::number_of_threads, requires = "shards")]
+    pub(crate) threads: Option<usize>,
 
     /// Folder for `CLASS.npy` [count, points, 3] and a contact sheet `CLASS.png`
     #[arg(value_name = "OUT")]

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use ebp::data::Cache;
-use ebp::data::cache::{Split, random_splits};
+use ebp::data::cache::{ShardReport, Split, is_finished_sharded, is_sharded, random_splits};
 use ebp::data::image::{Crop, ImageOptions};
-use ebp::data::import::{ImportOptions, import_watched};
+use ebp::data::import::{ImportOptions, import_shards, import_watched};
 use miette::miette;
 use serde::Serialize;
 
 use super::arguments::{ImportArguments, SplitArguments};
 use crate::failure::Failure;
+use crate::threads::start_threads;
 use crate::{output, progress};
 
 /// What a cache holds.
@@ -29,7 +30,11 @@ struct Report {
 }
 
 pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
-    if arguments.out.exists() && !arguments.force {
+    // The folder of an import that was interrupted has no index yet, and the same command goes on.
+    let goes_on = arguments.shards.is_some()
+        && arguments.out.is_dir()
+        && !is_finished_sharded(&arguments.out);
+    if arguments.out.exists() && !arguments.force && !goes_on {
         return Err(Failure::Usage(miette!(
             help = "`--force` writes over it",
             "`{}` exists already",
@@ -55,6 +60,17 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
         image,
         drops_non_finite: arguments.drop_nan,
     };
+    if let Some(num_shards) = arguments.shards {
+        let count = progress::count(num_shards as u64, arguments.quiet, "shards");
+        let report = start_threads(arguments.threads)?.install(|| {
+            import_shards(&arguments.source, &arguments.out, &options, num_shards, &|num_done| {
+                count.set(num_done as u64);
+            })
+        })?;
+        count.finish();
+        let report = ShardsReport::of(&report, &arguments.out, begin);
+        return report.print(arguments.seed, arguments.json);
+    }
     let clock = progress::clock(0, arguments.quiet);
     clock.set_message("reading");
     let mut count = None;
@@ -64,7 +80,8 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
         let new = || progress::count(num_files as u64, arguments.quiet, "files");
         count.get_or_insert_with(new).set(num_read as u64);
     };
-    let cache = import_watched(&arguments.source, &arguments.out, &options, &mut watch)?;
+    let cache = start_threads(arguments.threads)?
+        .install(|| import_watched(&arguments.source, &arguments.out, &options, &mut watch))?;
     clock.finish_and_clear();
     count.iter().for_each(progress::Count::finish);
     let report = Report::of(&cache, &arguments.out);
@@ -75,7 +92,57 @@ pub(super) fn run(arguments: &ImportArguments) -> Result<(), Failure> {
     output::print(&format!("{report} in {} ({seconds:.1} s)\n", report.cache))
 }
 
+/// What a cache in shards holds.
+#[derive(Debug, Serialize)]
+pub(super) struct ShardsReport {
+    cache: String,
+    sets: usize,
+    elements: usize,
+    shards: usize,
+    /// Shards that were there before.
+    kept: usize,
+    /// Printed with the head of the object.
+    #[serde(skip)]
+    seconds: f64,
+}
+
+impl ShardsReport {
+    pub(super) fn of(report: &ShardReport, out: &Path, begin: Instant) -> Self {
+        let &ShardReport { num_sets, num_elements, num_shards, num_kept } = report;
+        Self {
+            cache: out.display().to_string(),
+            sets: num_sets,
+            elements: num_elements,
+            shards: num_shards,
+            kept: num_kept,
+            seconds: begin.elapsed().as_secs_f64(),
+        }
+    }
+
+    pub(super) fn print(&self, seed: u64, as_json: bool) -> Result<(), Failure> {
+        if as_json {
+            return output::print_json(Some(seed), self);
+        }
+        let Self { cache, sets, elements, shards, kept, seconds } = self;
+        let kept = match kept {
+            0 => String::new(),
+            some => format!(", {some} of them from before"),
+        };
+        output::print(&format!(
+            "{sets} sets of {elements} elements in {shards} shards{kept} in {cache} ({seconds:.1} s)\n"
+        ))
+    }
+}
+
 pub(super) fn split(arguments: &SplitArguments) -> Result<(), Failure> {
+    if is_sharded(&arguments.cache) {
+        return Err(Failure::Usage(miette!(
+            help =
+                "import it again with `--validation` and `--test`: shards that are there are kept",
+            "`{}` is a cache in shards, whose splits are drawn when it is imported",
+            arguments.cache.display()
+        )));
+    }
     let cache = Cache::open(&arguments.cache)?;
     let splits = random_splits(cache.len(), arguments.validation, arguments.test, arguments.seed)?;
     let by = cache.meta().normalised_by;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{Write, stdout};
 
-use ebp::data::cache::{Cache, Numbers, Split};
+use ebp::data::cache::{Cache, Numbers, Split, is_sharded};
 use ebp::data::image::{ImageOptions, read_images};
 use ebp::data::import::{SourceKind, detect};
 use ebp::data::read_clouds;
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &InspectArguments) -> Result<(), Failure> {
         report.normalised_by = Some(format!("{:?}", meta.normalised_by).to_lowercase());
         return finish(arguments, &data, &report);
     }
-    if detect(&arguments.data)? == SourceKind::Images {
+    if !is_sharded(&arguments.data) && detect(&arguments.data)? == SourceKind::Images {
         let read = || read_images(&arguments.data, &ImageOptions::default());
         let images = progress::during(false, "reading", read)?;
         let sets = (0..images.len()).map(|index| images.image(index)).collect();

@@ -2,17 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use ebp::data::mesh::write_mesh;
 use ebp::data::normalise::Affine;
 use ebp::data::npy::{Array, Precision, write_npy};
-use ebp::data::shapes::{ShapeClass, shape_clouds, shape_mesh};
+use ebp::data::shapes::{ShapeClass, ShapeCollection, shape_clouds, shape_mesh};
 use ebp::figure::contact_sheet::{self, Tile};
 use ebp::figure::save;
 use serde::Serialize;
 
 use super::arguments::ShapesArguments;
+use super::import::ShardsReport;
 use crate::failure::Failure;
+use crate::threads::start_threads;
 use crate::{output, progress, show};
 
 /// Shapes on a contact sheet at most, and in one of its rows.
@@ -41,6 +44,9 @@ struct ClassReport {
 }
 
 pub(super) fn run(arguments: &ShapesArguments) -> Result<(), Failure> {
+    if let Some(num_shards) = arguments.shards {
+        return write_shards(arguments, num_shards);
+    }
     let report = draw(arguments)?;
     if arguments.json {
         return output::print_json(Some(arguments.seed), &report);
@@ -107,4 +113,24 @@ fn draw(arguments: &ShapesArguments) -> Result<Report, Failure> {
     }
     done.finish();
     Ok(Report { classes })
+}
+
+fn write_shards(arguments: &ShapesArguments, num_shards: usize) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let collection = ShapeCollection {
+        classes: arguments.class.iter().map(|&class| class.into()).collect(),
+        seed: arguments.seed,
+        first: arguments.first,
+        count: arguments.count,
+        num_points: arguments.points,
+        normalise_by: arguments.normalise.into(),
+    };
+    let done = progress::count(num_shards as u64, arguments.quiet, "shards");
+    let report = start_threads(arguments.threads)?.install(|| {
+        collection.write_shards(&arguments.out, num_shards, &|num_done| {
+            done.set(num_done as u64);
+        })
+    })?;
+    done.finish();
+    ShardsReport::of(&report, &arguments.out, begin).print(arguments.seed, arguments.json)
 }

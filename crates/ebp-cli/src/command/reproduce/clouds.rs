@@ -13,7 +13,7 @@ use ebp::experiment::{CloudSource, MeasuredOn};
 use ebp::model::PriorKind;
 use ebp::process::DenoiseSettings;
 
-use super::conduct;
+use super::{ShareArgument, conduct, conduct_share};
 use crate::args::{Choice, Common, PRIORS, at_least_one, choice};
 use crate::command::classify::{CostArgument, cost};
 use crate::failure::Failure;
@@ -84,6 +84,7 @@ Examples:
   ebp reproduce generation
   ebp reproduce generation --preset cloud --data modelnet10/chair.npy --splits 5
   ebp reproduce generation --preset cloud --data modelnet10/chair.npy --split 3   # one of them only
+  ebp reproduce generation --preset cloud --data modelnet10/chair.npy --splits 5 --shard 2/4   # of four jobs
   ebp reproduce generation --model runs/reproduce/model --priors kernel";
 
 /// Arguments of `ebp reproduce generation`.
@@ -102,8 +103,11 @@ pub(super) struct GenerationArguments {
 
     /// Only this split, for a run with `--splits` to find its rows: work for several processes
     #[arg(long, value_name = "N", value_parser = at_least_one)]
-    #[arg(conflicts_with_all = ["splits", "model"])]
+    #[arg(conflicts_with_all = ["splits", "model", "share"])]
     split: Option<usize>,
+
+    #[command(flatten)]
+    shard: ShareArgument,
 
     /// Laws of θ to draw from, separated by commas; the flow takes longest to fit
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choice(PRIORS))]
@@ -120,6 +124,11 @@ impl GenerationArguments {
             priors: self.priors.clone(),
         };
         let CloudArguments { common, out, .. } = &self.clouds;
+        if let Some(share) = self.shard.share {
+            return conduct_share(common, out.clone(), share, |lab, share| {
+                experiment.run_share(lab, share)
+            });
+        }
         conduct(common, out.clone(), "generation", |lab| experiment.run(lab))
     }
 }

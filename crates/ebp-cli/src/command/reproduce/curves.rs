@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ebp::experiment::figure1::Figure1Experiment;
 
-use super::{conduct, forget};
+use super::{ShareArgument, conduct, conduct_share, forget};
 use crate::args::{Common, at_least_one};
 use crate::failure::Failure;
 
@@ -22,7 +22,8 @@ command goes on, in the middle of a training too.
 Examples:
   ebp reproduce figure1
   ebp reproduce figure1 --datasets sines --models gp,ebp-importance --seeds 1
-  ebp reproduce figure1 --json > figure1.json";
+  ebp reproduce figure1 --json > figure1.json
+  ebp reproduce figure1 --shard 2/4   # one of four jobs; then the same without --shard";
 
 /// Arguments of `ebp reproduce figure1`.
 #[derive(Debug, Args)]
@@ -51,8 +52,11 @@ pub(super) struct Figure1Arguments {
     out: PathBuf,
 
     /// Forget what the folder holds and begin again
-    #[arg(long)]
+    #[arg(long, conflicts_with = "share")]
     force: bool,
+
+    #[command(flatten)]
+    shard: ShareArgument,
 
     #[command(flatten)]
     common: Common,
@@ -68,6 +72,11 @@ impl Figure1Arguments {
             seeds: self.seeds,
             elements: self.elements,
         };
+        if let Some(share) = self.shard.share {
+            return conduct_share(&self.common, self.out.clone(), share, |lab, share| {
+                experiment.run_share(lab, share)
+            });
+        }
         conduct(&self.common, self.out.clone(), "figure1", |lab| experiment.run(lab))
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Map {
     map: Mmap,
     /// Bytes read since pages were last given back, and what lies around them.
     read: AtomicUsize,
+    /// What is read before pages are given back.
+    limit: usize,
 }
 
 impl Map {
@@ -37,11 +39,16 @@ impl Map {
         // changes numbers or ends this one; it cannot break types, as every pattern of bits is a
         // number here.
         let map = unsafe { Mmap::map(&file) }.map_err(Error::io("map", path))?;
-        Ok(Self { map, read: AtomicUsize::new(0) })
+        Ok(Self { map, read: AtomicUsize::new(0), limit: READ_AT_ONCE })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+
+    /// Says that it is one of `count` maps that are read by turns and together keep as much memory as one.
+    pub(super) fn share_memory(&mut self, count: usize) {
+        self.limit = READ_AT_ONCE / count.max(1);
     }
 
     /// Says that `count` bytes in one place were read and are not needed any more. After many of them
@@ -49,7 +56,7 @@ impl Map {
     pub(super) fn was_read(&self, count: usize) {
         let more = count.saturating_add(READ_AROUND);
         let before = self.read.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) >= READ_AT_ONCE {
+        if before.saturating_add(more) >= self.limit {
             self.read.store(0, Ordering::Relaxed);
             self.give_back();
         }

@@ -9,6 +9,7 @@
 
 mod map;
 mod meta;
+mod sharded;
 mod write;
 
 use std::fs::File;
@@ -25,6 +26,9 @@ use super::mesh::shuffled;
 use super::normalise::{Affine, NormaliseBy};
 
 pub use meta::{Kind, Meta, Numbers};
+pub use sharded::{
+    ShardPlan, ShardReport, is_finished_sharded, is_sharded, open_sharded, write_shards,
+};
 pub use write::{CacheOptions, CacheWriter, SetInfo};
 
 use map::Map;
@@ -281,6 +285,26 @@ impl Cache {
     /// If there is no such set, as slice indexing does.
     pub fn was_read(&self, index: usize) {
         self.map.was_read(self.offsets.size(index) * self.meta.dim * self.meta.numbers.size());
+    }
+
+    /// Length of the file.
+    fn num_bytes(&self) -> u64 {
+        self.map.bytes().len() as u64
+    }
+
+    /// CRC-32C of everything behind the elements: sizes, labels, splits, names and the description.
+    fn tail_checksum(&self) -> u32 {
+        let elements = self.meta.num_elements * self.meta.dim * self.meta.numbers.size();
+        crc32c::crc32c(&self.map.bytes()[START + elements..])
+    }
+
+    /// Takes what belongs to all of `count` shards in the place of what it says of itself.
+    fn become_shard(&mut self, affine: Option<Affine>, splits: Option<&[Split]>, count: usize) {
+        self.meta.affine = affine.or(self.meta.affine.take());
+        if let Some(splits) = splits {
+            self.splits.copy_from_slice(splits);
+        }
+        self.map.share_memory(count);
     }
 
     /// Whether a file begins as a cache does.

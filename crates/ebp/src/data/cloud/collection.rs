@@ -9,6 +9,7 @@ use crate::error::Place;
 use crate::{Error, Result};
 
 use super::{CLOUD_ENDINGS, Clouds, read_cloud_file};
+use crate::data::cache::is_sharded;
 use crate::data::file::{extension, malformed, name_of};
 use crate::data::{Cache, CloudSource};
 
@@ -32,7 +33,7 @@ const DEEPEST: usize = 8;
 /// ending says or the folder holds no clouds, [`Error::Damaged`] if a cache does not, and
 /// [`Error::InvalidValue`] if dimensions differ.
 pub fn read_clouds(path: &Path) -> Result<Clouds> {
-    if Cache::is_cache(path) {
+    if Cache::is_cache(path) || is_sharded(path) {
         return CloudSource::open(path)?.to_clouds();
     }
     read_cloud_files(path)

@@ -1,20 +1,25 @@
 //! Clouds and meshes → cache, a few files at a time.
 
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rayon::prelude::*;
 
-use crate::data::cache::{CacheOptions, CacheWriter, Kind, SetInfo, Split};
+use crate::data::cache::{
+    CacheOptions, CacheWriter, Kind, SetInfo, ShardPlan, ShardReport, Split, write_shards,
+};
 use crate::data::cloud::{Clouds, cloud_files, hdf5_labels, parse_clouds};
 use crate::data::file::{Lines, extension, name_of, read_bytes, stem};
 use crate::data::mesh::{MESH_ENDINGS, SurfaceSampler, parse_mesh};
 use crate::rng::Stream;
-use crate::{Error, Result, SetOffsets};
+use crate::{Error, Result, SetOffsets, Share};
 
 use super::{ImportOptions, source_name, split_of};
 
 /// Files read at a time: what is held in memory beside the cache.
 const CHUNK: usize = 64;
+/// The same of each shard.
+const FEW: usize = 2;
 
 /// ShapeNet's folders of the classes that people model most.
 const SYNSETS: [(&str, &str); 10] = [
@@ -40,18 +45,89 @@ pub(super) fn import(
     source: &Path,
     out: &Path,
     options: &ImportOptions,
-    watch: &mut dyn FnMut(usize, usize),
+    watch: &mut (dyn FnMut(usize, usize) + Send),
 ) -> Result<()> {
+    let (files, index) = files_and_index(source)?;
+    let mut writer = write_files((source, &files), CHUNK, &index, out, options, watch)?;
+    if writer.is_unsplit() && options.validation + options.test > 0.0 {
+        writer.split_randomly(options.validation, options.test, options.seed)?;
+    }
+    writer.finish()
+}
+
+/// The same into shards, each of neighbouring files.
+pub(super) fn import_shards(
+    source: &Path,
+    out: &Path,
+    options: &ImportOptions,
+    num_shards: usize,
+    watch: &(dyn Fn(usize) + Sync),
+) -> Result<ShardReport> {
+    let (files, index) = files_and_index(source)?;
+    // A file is not cut.
+    let count = num_shards.min(files.len()).max(1);
+    let ranges = (1..=count).map(|number| Ok(Share::new(number, count)?.range(files.len())));
+    let ranges = ranges.collect::<Result<Vec<_>>>()?;
+    let inputs: Result<Vec<Vec<String>>> = ranges
+        .iter()
+        .map(|range| files[range.clone()].iter().map(|file| state_of(source, file)).collect())
+        .collect();
+    let plan = ShardPlan {
+        inputs: inputs?,
+        settings: settings_of(options),
+        source: source_name(source),
+        normalise_by: options.normalise_by,
+        validation: options.validation,
+        test: options.test,
+        seed: options.seed,
+    };
+    let fill = |number: usize, path: &Path| {
+        let files = &files[ranges[number].clone()];
+        // Shards are read side by side: no more files at a time than there are threads, or few.
+        write_files((source, files), FEW, &index, path, options, &mut |_, _| {})?.finish()
+    };
+    write_shards(out, &plan, &fill, watch)
+}
+
+/// What decides the numbers of a shard beside its files. Splits that are drawn stand in the index.
+fn settings_of(options: &ImportOptions) -> String {
+    let ImportOptions { num_points, normalise_by, seed, drops_non_finite, .. } = options;
+    format!(
+        "points {num_points}, normalise {normalise_by:?}, seed {seed}, drop not finite {drops_non_finite}"
+    )
+}
+
+/// A file in words that change when it does: its name, size and time.
+fn state_of(source: &Path, file: &Path) -> Result<String> {
+    let found = file.metadata().and_then(|found| Ok((found.len(), found.modified()?)));
+    let (size, time) = found.map_err(Error::io("read", file))?;
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = file.strip_prefix(source).unwrap_or(file).display();
+    Ok(format!("{name} {size} {}.{:09}", since.as_secs(), since.subsec_nanos()))
+}
+
+fn files_and_index(source: &Path) -> Result<(Vec<PathBuf>, Index)> {
     let files = if source.is_dir() { cloud_files(source)? } else { vec![source.to_path_buf()] };
     let index = Index::beside(source, &files)?;
     // Text beside the clouds, such as lists of names, is no cloud.
-    let files: Vec<PathBuf> =
-        files.into_iter().filter(|file| !index.texts.contains(file)).collect();
+    let files = files.into_iter().filter(|file| !index.texts.contains(file)).collect();
+    Ok((files, index))
+}
+
+/// Files one after the other, `at_once` of them in memory; `watch` is told how many are read.
+fn write_files(
+    (source, files): (&Path, &[PathBuf]),
+    at_once: usize,
+    index: &Index,
+    out: &Path,
+    options: &ImportOptions,
+    watch: &mut (dyn FnMut(usize, usize) + Send),
+) -> Result<CacheWriter> {
     let mut writer: Option<CacheWriter> = None;
     watch(0, files.len());
-    for (number, chunk) in files.chunks(CHUNK).enumerate() {
+    for (number, chunk) in files.chunks(at_once).enumerate() {
         let parts: Vec<Result<Part>> =
-            chunk.par_iter().map(|file| read_part(source, file, &index, options)).collect();
+            chunk.par_iter().map(|file| read_part(source, file, index, options)).collect();
         for part in parts {
             let part = part?;
             let dim = part.clouds.dim();
@@ -72,15 +148,9 @@ pub(super) fn import(
                 }
             }
         }
-        watch(number * CHUNK + chunk.len(), files.len());
+        watch(number * at_once + chunk.len(), files.len());
     }
-    let Some(mut writer) = writer else {
-        return Err(Error::invalid("source", "files of clouds", "none"));
-    };
-    if writer.is_unsplit() && options.validation + options.test > 0.0 {
-        writer.split_randomly(options.validation, options.test, options.seed)?;
-    }
-    writer.finish()
+    writer.ok_or_else(|| Error::invalid("source", "files of clouds", "none"))
 }
 
 fn read_part(source: &Path, file: &Path, index: &Index, options: &ImportOptions) -> Result<Part> {

@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::error::Place;
 use crate::{Error, Result};
 
-use super::cache::{Cache, Split};
+use super::cache::{Cache, ShardReport, Split};
 use super::cloud::files_below;
 use super::file::{extension, malformed, name_of};
 use super::image::{ImageOptions, is_image};
@@ -138,7 +138,7 @@ pub fn import_watched(
     source: &Path,
     out: &Path,
     options: &ImportOptions,
-    watch: &mut dyn FnMut(usize, usize),
+    watch: &mut (dyn FnMut(usize, usize) + Send),
 ) -> Result<Cache> {
     if !source.exists() {
         let error = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -154,6 +154,35 @@ pub fn import_watched(
         SourceKind::Table => others::table(source, out, options)?,
     }
     Cache::open(out)
+}
+
+/// Reads clouds and meshes and writes a cache in `num_shards` files, or as many as the source has, in
+/// parallel. Shards that an earlier import of the same files finished are kept. `watch` is told how many
+/// are done.
+///
+/// # Errors
+///
+/// As [`import`] and [`write_shards`](super::cache::write_shards); [`Error::Refused`] if the source holds
+/// something else than clouds.
+pub fn import_shards(
+    source: &Path,
+    out: &Path,
+    options: &ImportOptions,
+    num_shards: usize,
+    watch: &(dyn Fn(usize) + Sync),
+) -> Result<ShardReport> {
+    if !source.exists() {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(Error::io("read", source)(error));
+    }
+    match detect(source)? {
+        SourceKind::Clouds => clouds::import_shards(source, out, options, num_shards, watch),
+        kind => {
+            let message =
+                format!("shards are of clouds, but `{}` holds {kind:?}", source.display());
+            Err(Error::refused(message).with_help("leave `--shards` out"))
+        }
+    }
 }
 
 /// What a source is called in a cache: its last part, because paths differ between machines.

@@ -14,6 +14,7 @@ mod car;
 mod chair;
 mod draw;
 mod lamp;
+mod shards;
 mod solid;
 mod table;
 
@@ -24,6 +25,8 @@ use crate::{Error, Result, SetOffsets};
 
 use super::cloud::{Cloud, Clouds};
 use super::mesh::{Inside, Mesh, SurfaceSampler};
+
+pub use shards::ShapeCollection;
 
 use draw::Draw;
 

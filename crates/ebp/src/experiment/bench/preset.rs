@@ -129,7 +129,7 @@ fn clouds(
     let names = (0..sets).map(|set| set.to_string()).collect();
     let clouds = Clouds::new(SPACE, values, SetOffsets::uniform(sets, points)?, names)?;
     let clouds = CloudSource::from(clouds);
-    let scale = CloudScale::of(&clouds, false)?;
+    let scale = CloudScale::of(clouds.statistics()?, false);
     cloud_training(settings, &clouds.standardised(scale.affine.clone())?, &scale, device)
 }
 

@@ -21,7 +21,7 @@ use crate::figure::density::points;
 use crate::figure::density_grid::{DensityGrid, GridRow};
 use crate::figure::heat_map::Panel;
 use crate::files::{read_json, write_json};
-use crate::{Error, Result};
+use crate::{Error, Result, Share};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -61,15 +61,7 @@ impl Figure1Experiment {
     ///
     /// As [`Laboratory::model`]; [`Error::Refused`] if there is no such dataset or model.
     pub fn run(&self, laboratory: &mut Laboratory<'_>) -> Result<Findings<Figure1Report>> {
-        let families = self
-            .datasets
-            .iter()
-            .map(|name| CurveFamily::parse(name))
-            .collect::<Result<Vec<_>>>()?;
-        if let Some(unknown) = self.models.iter().find(|name| !MODELS.contains(&name.as_str())) {
-            return Err(Error::refused(format!("there is no model `{unknown}`"))
-                .with_help(format!("known are: {}", MODELS.join(", "))));
-        }
+        let families = self.families()?;
         let cells = self.cells(laboratory, &families)?;
         let mut report = Figure1Report::new(&families, &self.models, &cells)?;
         let picture = draw(&families, &self.models, &cells)?;
@@ -78,44 +70,96 @@ impl Figure1Experiment {
         Ok(Findings { report, pictures: vec![(path, picture.into())] })
     }
 
+    /// Trains and measures a share of what [`run`](Self::run) asks for, in the same folder, and says
+    /// what it has done. Once all shares are done `run` has nothing left to train.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_share(&self, laboratory: &mut Laboratory<'_>, share: Share) -> Result<Vec<String>> {
+        let places = self.places(&self.families()?);
+        let mut done = Vec::new();
+        for number in (0..places.len()).filter(|number| share.has(*number)) {
+            self.cell(laboratory, &places, number)?;
+            done.push(places[number].name());
+        }
+        Ok(done)
+    }
+
+    fn families(&self) -> Result<Vec<CurveFamily>> {
+        if let Some(unknown) = self.models.iter().find(|name| !MODELS.contains(&name.as_str())) {
+            return Err(Error::refused(format!("there is no model `{unknown}`"))
+                .with_help(format!("known are: {}", MODELS.join(", "))));
+        }
+        self.datasets.iter().map(|name| CurveFamily::parse(name)).collect()
+    }
+
     /// Every cell, from its file or trained now.
     fn cells(
         &self,
         laboratory: &mut Laboratory<'_>,
         families: &[CurveFamily],
     ) -> Result<Vec<Figure1Cell>> {
-        let total = families.len() * self.models.len() * self.seeds;
-        let mut cells = Vec::with_capacity(total);
+        let places = self.places(families);
+        (0..places.len()).map(|number| self.cell(laboratory, &places, number)).collect()
+    }
+
+    /// The cells in their order.
+    fn places(&self, families: &[CurveFamily]) -> Vec<Place> {
+        let mut places = Vec::new();
         for &family in families {
             for model in &self.models {
-                for seed in 1..=self.seeds as u64 {
-                    let name = format!("{}-{model}-{seed}", family.name());
-                    let path = laboratory.file("results").join(format!("{name}.json"));
-                    let settings = settings((family.name(), model, seed), self.elements)?;
-                    let config = settings.text()?;
-                    if let Some(Kept { config: known, cell }) = read_json(&path)
-                        && known == config
-                    {
-                        cells.push(cell);
-                        continue;
-                    }
-                    let number = cells.len() + 1;
-                    laboratory.watch.begin(&format!("{number} of {total}: {name}"));
-                    let (trained, _) = laboratory.model(&format!("models/{name}"), settings)?;
-                    let seconds = trained.seconds().unwrap_or(0.0);
-                    let process = trained.curves()?;
-                    let spent = (seconds, elements_seen(process, trained.step()));
-                    let cell = Figure1Cell::measure(process, family, (model, seed), spent)?;
-                    write_json(&path, &Kept { config, cell: cell.clone() })?;
-                    let excess: Vec<_> =
-                        cell.scores.iter().map(|score| format!("{:.3}", score.excess)).collect();
-                    let excess = excess.join(" ");
-                    laboratory.watch.note(&format!("{name}: {seconds:.0} s, excess {excess}"));
-                    cells.push(cell);
-                }
+                let of_seed = |seed| Place { family, model: model.clone(), seed };
+                places.extend((1..=self.seeds as u64).map(of_seed));
             }
         }
-        Ok(cells)
+        places
+    }
+
+    /// Cell `number`, from its file or trained now.
+    fn cell(
+        &self,
+        laboratory: &mut Laboratory<'_>,
+        places: &[Place],
+        number: usize,
+    ) -> Result<Figure1Cell> {
+        let place = &places[number];
+        let Place { family, model, seed } = place;
+        let (name, total) = (place.name(), places.len());
+        let path = laboratory.file("results").join(format!("{name}.json"));
+        let settings = settings((family.name(), model, *seed), self.elements)?;
+        let config = settings.text()?;
+        if let Some(Kept { config: known, cell }) = read_json(&path)
+            && known == config
+        {
+            return Ok(cell);
+        }
+        laboratory.watch.begin(&format!("{} of {total}: {name}", number + 1));
+        let (trained, _) = laboratory.model(&format!("models/{name}"), settings)?;
+        let seconds = trained.seconds().unwrap_or(0.0);
+        let process = trained.curves()?;
+        let spent = (seconds, elements_seen(process, trained.step()));
+        let cell = Figure1Cell::measure(process, *family, (model, *seed), spent)?;
+        write_json(&path, &Kept { config, cell: cell.clone() })?;
+        let excess: Vec<_> =
+            cell.scores.iter().map(|score| format!("{:.3}", score.excess)).collect();
+        let excess = excess.join(" ");
+        laboratory.watch.note(&format!("{name}: {seconds:.0} s, excess {excess}"));
+        Ok(cell)
+    }
+}
+
+/// Which cell it is.
+#[derive(Clone, Debug)]
+struct Place {
+    family: CurveFamily,
+    model: String,
+    seed: u64,
+}
+
+impl Place {
+    fn name(&self) -> String {
+        format!("{}-{}-{}", self.family.name(), self.model, self.seed)
     }
 }
 

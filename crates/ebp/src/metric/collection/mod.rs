@@ -17,7 +17,8 @@
 //! many real sets do can be better. Accuracies of the two kinds differ where one is more crowded than
 //! the other, and their mean can hide it: both are given.
 //!
-//! Pairs that were computed can be kept in a folder, and a run that was killed goes on from there.
+//! Pairs that were computed can be kept in a folder, and a run that was killed goes on from there. They
+//! can be cut into shares for several processes ([`compute_share`], [`evaluate_parts`]).
 
 pub(in crate::metric) mod bootstrap;
 mod jensen_shannon;
@@ -25,22 +26,24 @@ mod neighbours;
 mod pairs;
 mod prepare;
 mod projection;
+mod share;
 mod store;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::rng::Stream;
-use crate::{Error, Result};
+use crate::{Error, Result, Share};
 
 use super::distance::{ArrangedCloud, ChamferConvention, EmdMethod, GpuDistances};
 
 pub use self::bootstrap::Estimate;
 pub use self::jensen_shannon::GridDivergence;
 pub use self::neighbours::PairCounts;
-use self::neighbours::{Neighbours, search};
+use self::neighbours::{Neighbours, Search, search};
 use self::pairs::{Kept, Measure, Pairs};
 pub use self::prepare::{Collection, Preparation, SetNormalisation};
-use self::store::{Known, PairStore, hash};
+use self::share::{Memory, all_have, bounds_name, own_records, together};
+use self::store::{Known, PairStore, Record, hash};
 
 /// The convention of the Chamfer distance between sets of collections.
 pub const CHAMFER: ChamferConvention = ChamferConvention::MeanOfSquares;
@@ -154,51 +157,204 @@ pub fn evaluate_on(
     options: &CollectionOptions<'_>,
     watch: &mut dyn FnMut(CollectionProgress),
 ) -> Result<CollectionMetrics> {
-    check(samples, references)?;
-    let clouds: Vec<&ArrangedCloud> = samples.iter().chain(references).collect();
-    let fingerprint = fingerprint(&clouds);
-    let stream = Stream::new(options.seed, "bootstrap");
-    let open = |name: &str| -> Result<Kept> {
-        let (store, records) = match options.cache {
-            None => (None, Vec::new()),
-            Some(folder) => {
-                let (store, records) = PairStore::open(folder, name, fingerprint)?;
+    let work = Work::new(gpu, samples, references)?;
+    work.evaluate(options, &Origin::Cache(options.cache), watch)
+}
+
+/// Computes a share of the distances that [`evaluate_on`] needs, and keeps them in `folder`: killed, it
+/// goes on from there. Earlier distances are not looked for in `options.cache`.
+///
+/// # Errors
+///
+/// As [`evaluate_on`].
+pub fn compute_share(
+    gpu: Option<GpuDistances<'_>>,
+    (samples, references): (&[ArrangedCloud], &[ArrangedCloud]),
+    options: &CollectionOptions<'_>,
+    (share, folder): (Share, &Path),
+    watch: &mut dyn FnMut(CollectionProgress),
+) -> Result<()> {
+    Work::new(gpu, samples, references)?.share(options, share, folder, watch)
+}
+
+/// What [`evaluate_on`] finds, to the last bit, from the `parts` that [`compute_share`] kept of all
+/// shares.
+///
+/// # Errors
+///
+/// As [`evaluate_on`]; [`Error::Refused`] if a part is not of these sets, [`Error::Damaged`] if one of its
+/// files is.
+pub fn evaluate_parts(
+    (samples, references): (&[ArrangedCloud], &[ArrangedCloud]),
+    options: &CollectionOptions<'_>,
+    parts: &[PathBuf],
+    watch: &mut dyn FnMut(CollectionProgress),
+) -> Result<CollectionMetrics> {
+    Work::new(None, samples, references)?.evaluate(options, &Origin::Parts(parts), watch)
+}
+
+/// Where distances are that need no computing.
+enum Origin<'a> {
+    Cache(Option<&'a Path>),
+    Parts(&'a [PathBuf]),
+}
+
+/// Two collections, one after the other.
+struct Work<'a> {
+    gpu: Option<GpuDistances<'a>>,
+    samples: &'a [ArrangedCloud],
+    references: &'a [ArrangedCloud],
+    clouds: Vec<&'a ArrangedCloud>,
+    fingerprint: u64,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        gpu: Option<GpuDistances<'a>>,
+        samples: &'a [ArrangedCloud],
+        references: &'a [ArrangedCloud],
+    ) -> Result<Self> {
+        check(samples, references)?;
+        let clouds: Vec<&ArrangedCloud> = samples.iter().chain(references).collect();
+        let fingerprint = fingerprint(&clouds);
+        Ok(Self { gpu, samples, references, clouds, fingerprint })
+    }
+
+    /// The store of `name` in a folder, and what it holds.
+    fn open(&self, folder: &Path, name: &str) -> Result<(PairStore, Vec<Record>)> {
+        PairStore::open(folder, name, self.fingerprint)
+    }
+
+    fn kept(&self, origin: &Origin<'_>, name: &str) -> Result<Kept> {
+        let (store, records) = match origin {
+            Origin::Cache(None) => (None, Vec::new()),
+            Origin::Cache(Some(folder)) => {
+                let (store, records) = self.open(folder, name)?;
                 (Some(store), records)
             }
+            Origin::Parts(parts) => {
+                let pairs = together(parts, name, self.fingerprint, self.clouds.len())?;
+                return Ok(Kept { pairs, store: None });
+            }
         };
-        Ok(Kept { pairs: Pairs::new(clouds.len(), &records), store })
-    };
-    let mut chamfer_kept = open("chamfer")?;
-    chamfer_kept.fill(&clouds, Measure::Chamfer, gpu, &mut |num_done, num_pairs| {
-        watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
-    })?;
-    let summary = |neighbours: &Neighbours| summarise(neighbours, samples.len(), stream);
-    let nearest = |pairs: &Pairs| Neighbours::new(pairs, clouds.len(), samples.len());
-    let chamfer = summary(&nearest(&chamfer_kept.pairs));
-    let emd = match options.emd {
-        None => None,
-        Some(method) => {
-            let measure = Measure::Emd(method);
-            let is_on_gpu = measure.gpu(gpu, &clouds).is_some();
-            let mut kept = open(&store_name(method, is_on_gpu))?;
-            let mut watch = |num_done, num_pairs| {
-                watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
-            };
-            let (neighbours, counts) = if method.is_exact() {
-                search(&clouds, samples.len(), &chamfer_kept.pairs, &mut kept, &mut watch)?
-            } else {
-                kept.fill(&clouds, measure, gpu, &mut watch)?;
-                let all = kept.pairs.len();
-                let counts = PairCounts { all, solved: all, ..PairCounts::default() };
-                (nearest(&kept.pairs), counts)
-            };
-            let largest_gap = largest_gap(method, &kept.pairs, clouds.len());
-            Some(EmdMetrics { method, metrics: summary(&neighbours), largest_gap, pairs: counts })
+        Ok(Kept { pairs: Pairs::new(self.clouds.len(), &records), store })
+    }
+
+    /// The store of a method: that of the parts, if there are parts, otherwise that of this device.
+    fn store_name(&self, origin: &Origin<'_>, method: EmdMethod) -> Result<String> {
+        let is_on_gpu = Measure::Emd(method).gpu(self.gpu, &self.clouds).is_some();
+        let Origin::Parts(parts) = origin else { return Ok(store_name(method, is_on_gpu)) };
+        let (here, elsewhere) = (store_name(method, is_on_gpu), store_name(method, !is_on_gpu));
+        let is_elsewhere = elsewhere != here && all_have(parts, &elsewhere, self.fingerprint)?;
+        Ok(if is_elsewhere { elsewhere } else { here })
+    }
+
+    fn evaluate(
+        &self,
+        options: &CollectionOptions<'_>,
+        origin: &Origin<'_>,
+        watch: &mut dyn FnMut(CollectionProgress),
+    ) -> Result<CollectionMetrics> {
+        let (clouds, num_samples) = (&self.clouds[..], self.samples.len());
+        let stream = Stream::new(options.seed, "bootstrap");
+        let all = || Pairs::all(clouds.len());
+        let mut chamfer_kept = self.kept(origin, CHAMFER_STORE)?;
+        chamfer_kept.fill(
+            clouds,
+            all(),
+            Measure::Chamfer,
+            self.gpu,
+            &mut |num_done, num_pairs| {
+                watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
+            },
+        )?;
+        let summary = |neighbours: &Neighbours| summarise(neighbours, num_samples, stream);
+        let nearest = |pairs: &Pairs| Neighbours::new(pairs, clouds.len(), num_samples);
+        let chamfer = summary(&nearest(&chamfer_kept.pairs));
+        let emd = match options.emd {
+            None => None,
+            Some(method) => {
+                let name = self.store_name(origin, method)?;
+                let mut kept = self.kept(origin, &name)?;
+                let mut watch = |num_done, num_pairs| {
+                    watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
+                };
+                let (neighbours, counts) = if method.is_exact() {
+                    let nothing = Pairs::new(clouds.len(), &[]);
+                    let known = std::mem::replace(&mut kept.pairs, nothing);
+                    let memory = match origin {
+                        Origin::Cache(_) => Memory::of_same(known),
+                        Origin::Parts(parts) => {
+                            let name = bounds_name(&name);
+                            let highest = together(parts, &name, self.fingerprint, clouds.len())?;
+                            Memory::of_others(known, highest)
+                        }
+                    };
+                    let bounds = &chamfer_kept.pairs;
+                    let wanted = Search { clouds, num_samples, bounds, share: None, highest: None };
+                    search(wanted, &memory, &mut kept, &mut watch)?
+                } else {
+                    kept.fill(clouds, all(), Measure::Emd(method), self.gpu, &mut watch)?;
+                    let all = kept.pairs.len();
+                    let counts = PairCounts { all, solved: all, ..PairCounts::default() };
+                    (nearest(&kept.pairs), counts)
+                };
+                let largest_gap = largest_gap(method, &kept.pairs, clouds.len());
+                let metrics = summary(&neighbours);
+                Some(EmdMetrics { method, metrics, largest_gap, pairs: counts })
+            }
+        };
+        let stream = stream.child(DIVERGENCE);
+        let divergence = jensen_shannon::jensen_shannon(self.samples, self.references, stream);
+        Ok(CollectionMetrics { divergence, chamfer, emd })
+    }
+
+    fn share(
+        &self,
+        options: &CollectionOptions<'_>,
+        share: Share,
+        folder: &Path,
+        watch: &mut dyn FnMut(CollectionProgress),
+    ) -> Result<()> {
+        let (clouds, num_samples) = (&self.clouds[..], self.samples.len());
+        let is_exact = options.emd.is_some_and(EmdMethod::is_exact);
+        let by_turns = || Pairs::all(clouds.len()).enumerate().filter(|(n, _)| share.has(*n));
+        let by_turns = || by_turns().map(|(_, pair)| pair);
+        // The search needs a bound of every pair of its clouds.
+        let wanted: Vec<(usize, usize)> = if is_exact {
+            Pairs::all(clouds.len()).filter(|&(i, j)| share.has(i) || share.has(j)).collect()
+        } else {
+            by_turns().collect()
+        };
+        let origin = Origin::Cache(Some(folder));
+        let mut chamfer = self.kept(&origin, CHAMFER_STORE)?;
+        let wanted = wanted.into_iter();
+        chamfer.fill(clouds, wanted, Measure::Chamfer, self.gpu, &mut |num_done, num_pairs| {
+            watch(CollectionProgress { distance: "chamfer", num_done, num_pairs });
+        })?;
+        let Some(method) = options.emd else { return Ok(()) };
+        let mut watch = |num_done, num_pairs| {
+            watch(CollectionProgress { distance: method.name(), num_done, num_pairs });
+        };
+        let name = self.store_name(&origin, method)?;
+        if !is_exact {
+            let mut kept = self.kept(&origin, &name)?;
+            return kept.fill(clouds, by_turns(), Measure::Emd(method), self.gpu, &mut watch);
         }
-    };
-    let divergence = jensen_shannon::jensen_shannon(samples, references, stream.child(DIVERGENCE));
-    Ok(CollectionMetrics { divergence, chamfer, emd })
+        let (store, records) = self.open(folder, &name)?;
+        let (highest, bounds) = self.open(folder, &bounds_name(&name))?;
+        let records = own_records(records, &bounds, clouds.len());
+        let memory = Memory::of_same(Pairs::new(clouds.len(), &records));
+        let mut kept = Kept { pairs: Pairs::new(clouds.len(), &[]), store: Some(store) };
+        let bounds = &chamfer.pairs;
+        let (share, highest) = (Some(share), Some(highest));
+        let wanted = Search { clouds, num_samples, bounds, share, highest };
+        search(wanted, &memory, &mut kept, &mut watch).map(|_| ())
+    }
 }
+
+/// The name of the store of Chamfer distances.
+const CHAMFER_STORE: &str = "chamfer";
 
 /// Numbers of the child streams.
 const DISTANCE: u64 = 0;
@@ -225,7 +381,11 @@ fn check(samples: &[ArrangedCloud], references: &[ArrangedCloud]) -> Result<()> 
     }
 }
 
-/// A name for the clouds' points in their order.
+/// A name for the points of two collections in their order.
+pub fn fingerprint_of(samples: &[ArrangedCloud], references: &[ArrangedCloud]) -> u64 {
+    fingerprint(&samples.iter().chain(references).collect::<Vec<_>>())
+}
+
 fn fingerprint(clouds: &[&ArrangedCloud]) -> u64 {
     let size = |cloud: &ArrangedCloud| [cloud.len() as u64, cloud.dim() as u64];
     let bits = clouds.iter().flat_map(|cloud| {

@@ -7,15 +7,18 @@
 //! computed only while its bound is below what one of its two clouds has already found, and only
 //! until the dual prices of the solver show that it is above. Every answer is exact all the same.
 
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
-use crate::Result;
+use crate::{Result, Share};
 
-use super::super::distance::{ArrangedCloud, Bounded, exact_emd_within};
+use super::super::distance::{ArrangedCloud, Bounded, exact_emd_watched, exact_emd_within};
 use super::Watch;
 use super::pairs::{Kept, Pairs, oriented};
 use super::projection::{Shadows, directions};
-use super::store::Known;
+use super::share::Memory;
+use super::store::{Known, PairStore, Record};
 
 /// Pairs that are computed between two appends to the store.
 const BATCH: usize = 32;
@@ -74,41 +77,72 @@ impl Neighbours {
     }
 }
 
-/// Finds all neighbours by the exact earth mover's distance. `bounds` are lower bounds that are
-/// known already, by pairs.
+/// What is searched.
+pub(super) struct Search<'a> {
+    /// Samples and references.
+    pub(super) clouds: &'a [&'a ArrangedCloud],
+    pub(super) num_samples: usize,
+    /// Lower bounds that are known already, by pairs.
+    pub(super) bounds: &'a Pairs,
+    /// Whose neighbours are wanted: those of a share, or all.
+    pub(super) share: Option<Share>,
+    /// Where a share keeps the highest bounds that the solver looked at.
+    pub(super) highest: Option<PairStore>,
+}
+
+/// Finds all neighbours by the exact earth mover's distance. What is remembered is not believed at once
+/// but asked for again in the same order, so that a run that was killed, or that others worked for, ends
+/// with the same answers, counts and files.
 pub(super) fn search(
-    clouds: &[&ArrangedCloud],
-    num_samples: usize,
-    bounds: &Pairs,
+    search: Search<'_>,
+    memory: &Memory,
     kept: &mut Kept,
     watch: Watch<'_>,
 ) -> Result<(Neighbours, PairCounts)> {
+    let Search { clouds, num_samples, bounds, share, mut highest } = search;
     let num_clouds = clouds.len();
-    // What is kept from an earlier run is not believed at once but asked for again in the same
-    // order, so that a run that was killed ends with the same answers, counts and files.
-    let cached = std::mem::replace(&mut kept.pairs, Pairs::new(num_clouds, &[]));
     let lower = lower_bounds(clouds, bounds);
     loop {
         let pairs = &kept.pairs;
         let neighbours = Neighbours::new(pairs, num_clouds, num_samples);
-        let question = Question { num_samples, lower: &lower, pairs, neighbours: &neighbours };
+        let question =
+            Question { num_samples, share, lower: &lower, pairs, neighbours: &neighbours };
         let (wanted, num_open) = question.wanted(num_clouds);
         watch(pairs.len() - num_open, pairs.len());
         if wanted.is_empty() {
             let counts = count(pairs, num_clouds);
             return Ok((neighbours, counts));
         }
+        let limit = |(i, j): (usize, usize)| {
+            let is_own = (i < num_samples) == (j < num_samples);
+            neighbours.limit(i, is_own).max(neighbours.limit(j, is_own))
+        };
         for batch in wanted.chunks(BATCH) {
-            kept.compute(batch, &cached, |(i, j)| {
-                let is_own = (i < num_samples) == (j < num_samples);
-                let limit = neighbours.limit(i, is_own).max(neighbours.limit(j, is_own));
+            let seen = Mutex::new(Vec::new());
+            let work = |(i, j): (usize, usize)| {
                 let (x, y) = oriented(clouds[i], clouds[j]);
-                Ok(match exact_emd_within(x, y, limit)? {
-                    Bounded::Exact { value, gap } => Known::Value(value, gap),
-                    Bounded::Above(bound) => Known::AtLeast(bound),
-                })
-            })?;
+                if highest.is_none() {
+                    return Ok(known(exact_emd_within(x, y, limit((i, j)))?));
+                }
+                let (found, bound) = exact_emd_watched(x, y, limit((i, j)))?;
+                let record = Record::new(i, j, Known::Value(bound, 0.0));
+                seen.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+                Ok(known(found))
+            };
+            kept.compute(batch, |pair| memory.answer(pair, limit(pair)), work)?;
+            if let Some(highest) = &mut highest {
+                let mut seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+                seen.sort_unstable_by_key(|record: &Record| (record.first, record.second));
+                highest.append(&seen)?;
+            }
         }
+    }
+}
+
+fn known(found: Bounded) -> Known {
+    match found {
+        Bounded::Exact { value, gap } => Known::Value(value, gap),
+        Bounded::Above(bound) => Known::AtLeast(bound),
     }
 }
 
@@ -140,6 +174,7 @@ fn lower_bounds(clouds: &[&ArrangedCloud], bounds: &Pairs) -> Pairs {
 
 struct Question<'a> {
     num_samples: usize,
+    share: Option<Share>,
     lower: &'a Pairs,
     pairs: &'a Pairs,
     neighbours: &'a Neighbours,
@@ -162,6 +197,7 @@ impl Question<'_> {
     /// For every cloud and each collection the most promising pair that could still be nearest, each
     /// pair once and in order; and how many pairs could.
     fn wanted(&self, num_clouds: usize) -> (Vec<(usize, usize)>, usize) {
+        let asks = |i: usize| self.share.is_none_or(|share| share.has(i));
         let asked = |i: usize| {
             let mut best = [(f64::INFINITY, None); 2];
             let mut num_open = 0;
@@ -171,7 +207,7 @@ impl Question<'_> {
                 let is_open = bound < self.neighbours.limit(i, is_own);
                 // An open pair is counted by the first cloud that needs it.
                 let is_open_there = bound < self.neighbours.limit(j, is_own);
-                num_open += usize::from(is_open && (i < j || !is_open_there));
+                num_open += usize::from(is_open && (i < j || !is_open_there || !asks(j)));
                 let best = &mut best[usize::from(is_own)];
                 if is_open && bound < best.0 {
                     *best = (bound, Some((i.min(j), i.max(j))));
@@ -179,7 +215,8 @@ impl Question<'_> {
             }
             (best, num_open)
         };
-        let answers: Vec<_> = (0..num_clouds).into_par_iter().map(asked).collect();
+        let askers: Vec<usize> = (0..num_clouds).filter(|&i| asks(i)).collect();
+        let answers: Vec<_> = askers.into_par_iter().map(asked).collect();
         let num_open = answers.iter().map(|(_, num_open)| num_open).sum();
         let mut wanted: Vec<_> = answers
             .iter()

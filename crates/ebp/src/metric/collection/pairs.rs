@@ -103,34 +103,38 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Computes every pair that is not known yet, on `gpu` if it can.
+    /// Computes every pair of `wanted` that is not known yet, on `gpu` if it can.
     pub(super) fn fill(
         &mut self,
         clouds: &[&ArrangedCloud],
+        wanted: impl Iterator<Item = (usize, usize)>,
         measure: Measure,
         gpu: Option<GpuDistances<'_>>,
         watch: Watch<'_>,
     ) -> Result<()> {
-        let missing: Vec<(usize, usize)> =
-            Pairs::all(clouds.len()).filter(|&(i, j)| self.pairs.get(i, j).is_none()).collect();
-        let num_pairs = self.pairs.len();
-        let mut num_done = num_pairs - missing.len();
+        let (known, missing): (Vec<_>, Vec<_>) =
+            wanted.partition(|&(i, j)| self.pairs.get(i, j).is_some());
+        let num_pairs = known.len() + missing.len();
+        let mut num_done = known.len();
         watch(num_done, num_pairs);
-        let nothing = Pairs::new(clouds.len(), &[]);
         let gpu = measure.gpu(gpu, clouds);
         for batch in missing.chunks(if gpu.is_some() { GPU_BATCH } else { BATCH }) {
             match gpu {
                 Some(gpu) => self.keep(batch, on_gpu(gpu, clouds, batch, measure)?)?,
-                None => self.compute(batch, &nothing, |(i, j)| {
-                    let (x, y) = oriented(clouds[i], clouds[j]);
-                    Ok(match measure {
-                        Measure::Chamfer => of_nearest(&NearestNeighbours::between(x, y)?),
-                        Measure::Emd(method) => {
-                            let found = emd(x, y, method)?;
-                            Known::Value(found.value, found.gap.unwrap_or(0.0))
-                        }
-                    })
-                })?,
+                None => self.compute(
+                    batch,
+                    |_| None,
+                    |(i, j)| {
+                        let (x, y) = oriented(clouds[i], clouds[j]);
+                        Ok(match measure {
+                            Measure::Chamfer => of_nearest(&NearestNeighbours::between(x, y)?),
+                            Measure::Emd(method) => {
+                                let found = emd(x, y, method)?;
+                                Known::Value(found.value, found.gap.unwrap_or(0.0))
+                            }
+                        })
+                    },
+                )?,
             }
             num_done += batch.len();
             watch(num_done, num_pairs);
@@ -139,12 +143,11 @@ impl Kept {
     }
 
     /// Keeps what was found about new pairs.
-    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
     fn keep(&mut self, batch: &[(usize, usize)], found: Vec<Known>) -> Result<()> {
         let mut new = Vec::with_capacity(batch.len());
         for (&(i, j), known) in batch.iter().zip(found) {
             self.pairs.set(i, j, known);
-            new.push(Record { first: i as u32, second: j as u32, known });
+            new.push(Record::new(i, j, known));
         }
         match &mut self.store {
             Some(store) => store.append(&new),
@@ -152,30 +155,22 @@ impl Kept {
         }
     }
 
-    /// Computes a batch of pairs on all threads, unless they are `cached`, and keeps what was found.
-    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
+    /// Computes a batch of pairs on all threads, unless they are `remembered`, and keeps what was found.
     pub(super) fn compute(
         &mut self,
         batch: &[(usize, usize)],
-        cached: &Pairs,
+        remembered: impl Fn((usize, usize)) -> Option<Known>,
         work: impl Fn((usize, usize)) -> Result<Known> + Sync,
     ) -> Result<()> {
-        let found: Vec<Result<Known>> = batch
-            .par_iter()
-            .map(|&(i, j)| cached.get(i, j).map_or_else(|| work((i, j)), Ok))
-            .collect();
         let mut new = Vec::new();
-        for (&(i, j), known) in batch.iter().zip(found) {
-            let known = known?;
-            self.pairs.set(i, j, known);
-            if cached.get(i, j).is_none() {
-                new.push(Record { first: i as u32, second: j as u32, known });
+        for &(i, j) in batch {
+            match remembered((i, j)) {
+                Some(known) => self.pairs.set(i, j, known),
+                None => new.push((i, j)),
             }
         }
-        match &mut self.store {
-            Some(store) => store.append(&new),
-            None => Ok(()),
-        }
+        let found: Result<Vec<Known>> = new.par_iter().map(|&pair| work(pair)).collect();
+        self.keep(&new, found?)
     }
 }
 

@@ -33,6 +33,13 @@ pub(super) struct Record {
     pub(super) known: Known,
 }
 
+impl Record {
+    #[allow(clippy::cast_possible_truncation, reason = "nobody has 2^32 clouds")]
+    pub(super) fn new(first: usize, second: usize, known: Known) -> Self {
+        Self { first: first as u32, second: second as u32, known }
+    }
+}
+
 /// A file of records about the pairs of one list of clouds by one method.
 #[derive(Debug)]
 pub(super) struct PairStore {
@@ -41,23 +48,42 @@ pub(super) struct PairStore {
 }
 
 impl PairStore {
+    /// Where the file of `fingerprint` lies.
+    fn path(folder: &Path, name: &str, fingerprint: u64) -> PathBuf {
+        folder.join(format!("{fingerprint:016x}-{name}.pairs"))
+    }
+
+    /// Whether there is a file of `fingerprint` in `folder`.
+    pub(super) fn exists(folder: &Path, name: &str, fingerprint: u64) -> bool {
+        Self::path(folder, name, fingerprint).is_file()
+    }
+
+    /// What the file of `fingerprint` in `folder` holds, which must be whole.
+    pub(super) fn read(folder: &Path, name: &str, fingerprint: u64) -> Result<Vec<Record>> {
+        let path = Self::path(folder, name, fingerprint);
+        let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
+        let records = decode_all(&bytes, fingerprint)
+            .filter(|records| HEADER + records.len() * RECORD == bytes.len());
+        let reason = "it is cut off, or has bytes that were not written so".into();
+        records.ok_or(Error::Damaged { path, reason })
+    }
+
     /// Opens or begins the file of `fingerprint` in `folder` and reads what it holds.
     pub(super) fn open(folder: &Path, name: &str, fingerprint: u64) -> Result<(Self, Vec<Record>)> {
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-        let path = folder.join(format!("{fingerprint:016x}-{name}.pairs"));
+        let path = Self::path(folder, name, fingerprint);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).map_err(Error::io("open", &path))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(Error::io("read", &path))?;
-        let header: Vec<u8> = MAGIC.into_iter().chain(fingerprint.to_le_bytes()).collect();
         let mut records = Vec::new();
         if bytes.len() >= HEADER {
-            if bytes[..HEADER] != header {
+            let Some(found) = decode_all(&bytes, fingerprint) else {
                 let reason = "it does not begin as the cache of these clouds; delete it".into();
                 return Err(Error::Damaged { path, reason });
-            }
-            records.extend(bytes[HEADER..].chunks_exact(RECORD).map_while(decode));
+            };
+            records = found;
         }
         // What follows the last whole record was being written when somebody died.
         let length = (HEADER + records.len() * RECORD) as u64;
@@ -65,7 +91,7 @@ impl PairStore {
             .map_err(Error::io("write", &path))?;
         file.seek(SeekFrom::End(0)).map_err(Error::io("write", &path))?;
         if bytes.len() < HEADER {
-            file.write_all(&header).map_err(Error::io("write", &path))?;
+            file.write_all(&header(fingerprint)).map_err(Error::io("write", &path))?;
         }
         Ok((Self { path, file }, records))
     }
@@ -75,6 +101,17 @@ impl PairStore {
         let bytes: Vec<u8> = records.iter().flat_map(encode).collect();
         self.file.write_all(&bytes).map_err(Error::io("write", &self.path))
     }
+}
+
+/// The start of a file.
+fn header(fingerprint: u64) -> Vec<u8> {
+    MAGIC.into_iter().chain(fingerprint.to_le_bytes()).collect()
+}
+
+/// The records up to the first that is not whole; `None` if the file begins otherwise.
+fn decode_all(bytes: &[u8], fingerprint: u64) -> Option<Vec<Record>> {
+    let records = bytes.strip_prefix(&header(fingerprint)[..])?;
+    Some(records.chunks_exact(RECORD).map_while(decode).collect())
 }
 
 fn encode(record: &Record) -> [u8; RECORD] {

@@ -149,12 +149,31 @@ pub(crate) fn exact_emd_within(
     limit: f64,
 ) -> Result<Bounded> {
     x.check_same_dim(y)?;
-    Ok(match exact::solve(x, y, limit) {
-        exact::Outcome::Above(bound) => Bounded::Above(bound),
-        exact::Outcome::Solved(exact::Solution { value, lower_bound }) => {
-            Bounded::Exact { value, gap: relative_gap(value, lower_bound) }
+    Ok(Bounded::of(exact::solve(x, y, limit)))
+}
+
+/// [`exact_emd_within`] with the highest bound that was looked at on the way, −∞ if none was: within
+/// a limit below it the answer is that the distance is above, within any other it is this one.
+pub(crate) fn exact_emd_watched(
+    x: &ArrangedCloud,
+    y: &ArrangedCloud,
+    limit: f64,
+) -> Result<(Bounded, f64)> {
+    x.check_same_dim(y)?;
+    let mut highest = Some(f64::NEG_INFINITY);
+    let found = Bounded::of(exact::solve_watched(x, y, limit, &mut highest));
+    Ok((found, highest.unwrap_or(f64::NEG_INFINITY)))
+}
+
+impl Bounded {
+    fn of(outcome: exact::Outcome) -> Self {
+        match outcome {
+            exact::Outcome::Above(bound) => Self::Above(bound),
+            exact::Outcome::Solved(exact::Solution { value, lower_bound }) => {
+                Self::Exact { value, gap: relative_gap(value, lower_bound) }
+            }
         }
-    })
+    }
 }
 
 /// (value − bound)/value. Rounding may put the bound above the value by a few units in the last

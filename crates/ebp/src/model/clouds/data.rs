@@ -57,12 +57,9 @@ impl CloudData {
         let Parts { train, choose, report: _ } = parts;
         choose.check_finite()?;
         let turns = settings.model.augmentation.turns != Turns::None;
-        let scale = CloudScale::of(&train, turns)?;
-        Ok(Self {
-            train: train.standardised(scale.affine.clone())?,
-            choose: choose.standardised(scale.affine.clone())?,
-            scale,
-        })
+        let (train, statistics) = train.standardised_by_itself()?;
+        let scale = CloudScale::of(statistics, turns);
+        Ok(Self { train, choose: choose.standardised(scale.affine.clone())?, scale })
     }
 
     /// The first `count` sets to choose by.
@@ -116,10 +113,10 @@ fn rule(settings: &CloudDataSettings) -> PartsRule {
 
 impl CloudScale {
     /// Of clouds to learn from; where they are turned, two coordinates can become one.
-    pub(crate) fn of(clouds: &CloudSource, turns: bool) -> Result<Self> {
-        let CloudStatistics { affine, largest } = clouds.statistics()?;
+    pub(crate) fn of(statistics: CloudStatistics, turns: bool) -> Self {
+        let CloudStatistics { affine, largest } = statistics;
         let largest = if turns { std::f32::consts::SQRT_2 * largest } else { largest };
-        Ok(Self { affine, half_width: largest + MARGIN })
+        Self { affine, half_width: largest + MARGIN }
     }
 
     /// For checkpoints.

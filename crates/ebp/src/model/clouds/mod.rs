@@ -24,7 +24,9 @@ use crate::data::normalise::Affine;
 use crate::data::{CloudSource, Parts, ReportSets};
 use crate::latent::Prior;
 use crate::process::LogDensity;
-use crate::process::{DenoiseSettings, DrawReport, DrawSettings, EnergyBasedProcess, LatentCodes};
+use crate::process::{
+    DenoiseSettings, DrawReport, DrawSettings, DrawTally, EnergyBasedProcess, LatentCodes,
+};
 use crate::recipe::Space;
 use crate::rng::Stream;
 use crate::train::{CloudTraining, Evaluation, Finished, Step};
@@ -181,6 +183,21 @@ impl CloudModel {
             self.process.draw_points_watched(theta, num_points, settings, stream, watch)?;
         let size = num_points * self.dim();
         Ok((points.chunks_exact(size).map(|cloud| self.in_data_units(cloud)).collect(), report))
+    }
+
+    /// Group `number` of the clouds that [`draw`](Self::draw) gives for `theta`, and how well it went.
+    pub(in crate::model) fn draw_group(
+        &self,
+        theta: &[f32],
+        number: usize,
+        num_points: usize,
+        settings: &DrawSettings,
+        stream: Stream,
+    ) -> Result<(Vec<Vec<f32>>, DrawTally)> {
+        let (points, tally) =
+            self.process.draw_group(theta, number, num_points, settings, stream)?;
+        let size = num_points * self.dim();
+        Ok((points.chunks_exact(size).map(|cloud| self.in_data_units(cloud)).collect(), tally))
     }
 
     /// What the encoder says about clouds in the units of the data.

@@ -10,12 +10,13 @@
 //! of at most α. It is a test for strange sets where the likelihood of their points is none: θ is found for
 //! every set, and an energy gives compact sets more than large ones, whatever they are.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CloudModel, PriorKind};
 use crate::data::CloudSource;
 use crate::latent::Prior;
-use crate::process::{BoundedPartition, ScoreSettings, SetScore};
+use crate::process::{BoundedPartition, ENCODED_AT_ONCE, LatentCodes, ScoreSettings, SetScore};
 use crate::rng::Stream;
 use crate::{Error, Result};
 
@@ -75,14 +76,33 @@ impl CloudModel {
         options: &ScoreOptions,
         take: &mut dyn FnMut(usize, SetScore),
     ) -> Result<()> {
+        self.score_range(clouds, 0..clouds.num_sets(), options, &mut |number, score| {
+            take(number, score);
+            Ok(())
+        })
+    }
+
+    /// The same of the clouds `range`: what is found about a cloud does not depend on the range. It ends
+    /// with the first error that `take` gives.
+    ///
+    /// # Errors
+    ///
+    /// As [`score`](Self::score), [`Error::InvalidValue`] if there are not so many clouds, and as `take`.
+    pub fn score_range(
+        &self,
+        clouds: &CloudSource,
+        range: Range<usize>,
+        options: &ScoreOptions,
+        take: &mut dyn FnMut(usize, SetScore) -> Result<()>,
+    ) -> Result<()> {
         let ScoreOptions { prior, settings, stream } = options;
         let (prior, ranks) = self.ranks(*prior)?;
         let clouds = self.standardise(clouds)?;
-        let codes = self.encode_standardised(&clouds)?;
+        let codes = self.encode_range(&clouds, range.clone())?;
         let shift = self.log_scale();
-        for number in 0..clouds.num_sets() {
+        for number in range.clone() {
             let stream = stream.child(1 + number as u64);
-            let (set, code) = (clouds.set(number), codes.of_set(number));
+            let (set, code) = (clouds.set(number), codes.of_set(number - range.start));
             let mut score = self.process.score_set(&set, code, &*prior, settings, stream)?;
             #[expect(clippy::cast_possible_truncation, reason = "log densities of points are f32")]
             score.log_densities.iter_mut().for_each(|density| *density -= shift as f32);
@@ -98,9 +118,19 @@ impl CloudModel {
                 allowed.value -= shift;
             }
             score.rank = ranks.of(score.log_law);
-            take(number, score);
+            take(number, score)?;
         }
         Ok(())
+    }
+
+    /// Codes of some standardised clouds, each as if all were encoded.
+    fn encode_range(&self, clouds: &CloudSource, range: Range<usize>) -> Result<LatentCodes> {
+        let count = clouds.num_sets();
+        if range.start > range.end || range.end > count {
+            let expected = format!("within 0..{count}, the clouds");
+            return Err(Error::invalid("range", expected, format!("{range:?}")));
+        }
+        self.process.encode_range(count, range, |set, part| part.push(&[], &clouds.set(set)))
     }
 
     /// What the encoder alone says of clouds: log p(μ), its rank and the KL from N(0, I) of each. Takes
@@ -110,15 +140,36 @@ impl CloudModel {
     ///
     /// As [`score`](Self::score).
     pub fn score_codes(&self, clouds: &CloudSource, prior: PriorKind) -> Result<Vec<CodeScore>> {
+        self.score_codes_range(clouds, 0..clouds.num_sets(), prior)
+    }
+
+    /// The same of the clouds `range`: what is said of a cloud does not depend on the range.
+    ///
+    /// # Errors
+    ///
+    /// As [`score_range`](Self::score_range).
+    pub fn score_codes_range(
+        &self,
+        clouds: &CloudSource,
+        range: Range<usize>,
+        prior: PriorKind,
+    ) -> Result<Vec<CodeScore>> {
         let (prior, ranks) = self.ranks(prior)?;
-        let codes = self.encode_standardised(&self.standardise(clouds)?)?;
-        let laws = prior.log_density(&codes.mean)?;
-        let score = |(set, log_law): (usize, f64)| CodeScore {
-            log_law,
-            rank: ranks.of(log_law),
+        let count = clouds.num_sets();
+        // In the company in which all are encoded: a law may round otherwise where rows are more or fewer.
+        let start = range.start / ENCODED_AT_ONCE * ENCODED_AT_ONCE;
+        let end = range.end.next_multiple_of(ENCODED_AT_ONCE).min(count.max(range.end));
+        let codes = self.encode_range(&self.standardise(clouds)?, start..end)?;
+        let mut laws = Vec::with_capacity(codes.num_sets());
+        for means in codes.mean.chunks(ENCODED_AT_ONCE * self.latent_dim()) {
+            laws.extend(prior.log_density(means)?);
+        }
+        let score = |set: usize| CodeScore {
+            log_law: laws[set],
+            rank: ranks.of(laws[set]),
             kl: codes.kl_of_set(set),
         };
-        Ok(laws.into_iter().enumerate().map(score).collect())
+        Ok((range.start - start..range.end - start).map(score).collect())
     }
 
     /// A law of θ, and what it says of the sets it was fitted to.

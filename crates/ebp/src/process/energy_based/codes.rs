@@ -1,11 +1,13 @@
 //! Codes of sets: q(θ | set).
 
+use std::ops::Range;
+
 use super::EnergyBasedProcess;
 use crate::batch::SetBatch;
 use crate::{Error, Result};
 
 /// Sets that are encoded at once.
-const ENCODED_AT_ONCE: usize = 64;
+pub(crate) const ENCODED_AT_ONCE: usize = 64;
 
 /// Posteriors of sets.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +37,17 @@ impl LatentCodes {
     /// KL(q(θ | set) ‖ N(0, I)) in nats.
     pub(crate) fn kl_of_set(&self, set: usize) -> f64 {
         standard_kl(self.of_set(set))
+    }
+
+    /// Those of some sets.
+    fn rows(mut self, sets: Range<usize>) -> Self {
+        let count = self.num_sets().max(1);
+        for values in [&mut self.mean, &mut self.log_std_dev, &mut self.pooled] {
+            let width = values.len() / count;
+            values.truncate(sets.end * width);
+            values.drain(..sets.start * width);
+        }
+        self
     }
 
     /// The codes of further sets after these.
@@ -98,9 +111,26 @@ impl EnergyBasedProcess {
         count: usize,
         push: impl Fn(usize, &mut SetBatch) -> Result<()>,
     ) -> Result<LatentCodes> {
+        self.encode_range(count, 0..count, push)
+    }
+
+    /// The sets `range` of `count`, in the company in which all of them are encoded, so that no bit of
+    /// their codes depends on the range.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_each`](Self::encode_each).
+    pub fn encode_range(
+        &self,
+        count: usize,
+        range: Range<usize>,
+        push: impl Fn(usize, &mut SetBatch) -> Result<()>,
+    ) -> Result<LatentCodes> {
         let mut codes =
             LatentCodes { latent_dim: self.config.latent_dim, ..LatentCodes::default() };
-        for first in (0..count).step_by(ENCODED_AT_ONCE) {
+        let start = range.start / ENCODED_AT_ONCE * ENCODED_AT_ONCE;
+        let end = range.end.next_multiple_of(ENCODED_AT_ONCE).min(count);
+        for first in (start..end).step_by(ENCODED_AT_ONCE) {
             let mut part = SetBatch::new(self.space.location_dim, self.space.value_dim);
             for set in first..count.min(first + ENCODED_AT_ONCE) {
                 push(set, &mut part)?;
@@ -113,7 +143,7 @@ impl EnergyBasedProcess {
             codes.log_std_dev.extend(tape.download(read.law.log_std_dev)?);
             codes.pooled.extend(tape.download(read.features)?);
         }
-        Ok(codes)
+        Ok(codes.rows(range.start - start..range.end - start))
     }
 
     /// Sets of points `[n, d]` as a batch.

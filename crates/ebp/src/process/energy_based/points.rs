@@ -11,6 +11,7 @@
 //! weights of 2 also give log Z with its error. Beyond three, `tempered.rs` takes the place of 1 and 2.
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::EnergyBasedProcess;
 use super::grid::{CoarseGrid, Proposed, Weighted, effective, reject, resample};
@@ -96,6 +97,47 @@ pub struct DrawReport {
     pub kept: Option<f64>,
 }
 
+/// How well it went for the sets of one group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawTally {
+    /// Sets of the group.
+    pub num_sets: usize,
+    /// Proposals per set.
+    pub num_proposals: usize,
+    /// Their effective number, the sum over sets.
+    pub effective: f64,
+    /// The share of moves that were accepted.
+    pub acceptance: f64,
+    /// The share of draws that were kept, of every set.
+    pub kept: Vec<f64>,
+}
+
+impl DrawReport {
+    /// Of all groups, in their order.
+    pub fn of(groups: &[DrawTally], settings: &DrawSettings) -> Self {
+        let num_sets = groups.iter().map(|group| group.num_sets).sum::<usize>() as f64;
+        let num_proposals = groups.last().map_or(0, |group| group.num_proposals);
+        let mut report = Self { num_proposals, ..Self::default() };
+        let (mut accepted, mut kept) = (0.0, 0.0);
+        for group in groups {
+            report.effective_proposals += group.effective / num_sets;
+            for share in &group.kept {
+                kept += share / num_sets;
+            }
+            accepted += group.acceptance * group.num_sets as f64 / num_sets;
+        }
+        report.acceptance = (settings.method == PointMethod::Mala).then_some(accepted);
+        report.kept = (settings.start == PointStart::SamplerRejected).then_some(kept);
+        report
+    }
+}
+
+/// Groups in which points of so many sets are drawn.
+pub(crate) fn num_draw_groups(num_sets: usize) -> usize {
+    num_sets.div_ceil(DRAWN_AT_ONCE)
+}
+
 impl EnergyBasedProcess {
     /// `num_points` points for each θ of `theta` `[sets, k]`, as `[sets, num_points, d]`.
     ///
@@ -127,7 +169,31 @@ impl EnergyBasedProcess {
         stream: Stream,
         watch: &mut dyn FnMut(usize),
     ) -> Result<(Vec<f32>, DrawReport)> {
-        let k = self.config.latent_dim;
+        let mut tallies = Vec::new();
+        let mut points = Vec::new();
+        for number in 0..num_draw_groups(theta.len() / self.config.latent_dim) {
+            let (drawn, tally) = self.draw_group(theta, number, num_points, settings, stream)?;
+            points.extend(drawn);
+            tallies.push(tally);
+            watch(tallies.iter().map(|tally: &DrawTally| tally.num_sets).sum());
+        }
+        Ok((points, DrawReport::of(&tallies, settings)))
+    }
+
+    /// The points of group `number` of the sets of `theta`, as
+    /// [`draw_points`](Self::draw_points) has them, 16 sets each: no number depends on other groups.
+    ///
+    /// # Errors
+    ///
+    /// As [`draw_points`](Self::draw_points).
+    pub fn draw_group(
+        &self,
+        theta: &[f32],
+        number: usize,
+        num_points: usize,
+        settings: &DrawSettings,
+        stream: Stream,
+    ) -> Result<(Vec<f32>, DrawTally)> {
         for (field, found) in [
             ("num_points", num_points),
             ("cells_per_axis", settings.cells_per_axis),
@@ -137,57 +203,52 @@ impl EnergyBasedProcess {
                 return Err(Error::invalid(field, "at least 1", found));
             }
         }
+        let k = self.config.latent_dim;
+        let Some(theta) = theta.chunks(DRAWN_AT_ONCE * k).nth(number) else {
+            let expected = format!("below {}", num_draw_groups(theta.len() / k));
+            return Err(Error::invalid("number", expected, number));
+        };
         let mlp = self.element_network()?;
         let count = match settings.start {
             PointStart::Grid => (settings.proposals_per_point * num_points).max(FEWEST_PROPOSALS),
             PointStart::Sampler => num_points,
             _ => settings.proposals_per_point * num_points,
         };
-        let num_sets = theta.len() / k;
-        let (mut points, mut accepted, mut kept) = (Vec::new(), 0.0, 0.0);
-        let mut report = DrawReport { num_proposals: count, ..DrawReport::default() };
-        for (number, theta) in theta.chunks(DRAWN_AT_ONCE * k).enumerate() {
-            let stream = stream.child(number as u64);
-            let weighted = match settings.start {
-                PointStart::Grid => {
-                    self.weighted(&mlp, theta, settings.cells_per_axis, count, stream)?
-                }
-                start => self.sampler_weighted(&mlp, theta, count, start, stream)?,
-            };
-            report.num_proposals = weighted.first().map_or(count, |set| set.log_weights.len());
-            let is_rejected = settings.start == PointStart::SamplerRejected;
-            let chosen: Vec<Result<(Vec<f32>, f64)>> = weighted
-                .par_iter()
-                .enumerate()
-                .map(|(set, weighted)| {
-                    let stream = stream.child(1_000 + set as u64);
-                    if is_rejected {
-                        return reject(weighted, self.space.value_dim, num_points, stream);
-                    }
-                    Ok((resample(weighted, self.space.value_dim, num_points, stream), 1.0))
-                })
-                .collect();
-            let effective: f64 = weighted.iter().map(|set| effective(&set.log_weights)).sum();
-            report.effective_proposals += effective / num_sets as f64;
-            let mut start = Vec::new();
-            for found in chosen {
-                let (found, share) = found?;
-                start.extend(found);
-                kept += share / num_sets as f64;
+        let stream = stream.child(number as u64);
+        let weighted = match settings.start {
+            PointStart::Grid => {
+                self.weighted(&mlp, theta, settings.cells_per_axis, count, stream)?
             }
-            let (moved, acceptance) =
-                self.move_points(&mlp, theta, start, settings, stream.child(2))?;
-            accepted += acceptance * (theta.len() / k) as f64 / num_sets as f64;
-            points.extend(moved);
-            watch(number * DRAWN_AT_ONCE + theta.len() / k);
+            start => self.sampler_weighted(&mlp, theta, count, start, stream)?,
+        };
+        let is_rejected = settings.start == PointStart::SamplerRejected;
+        let chosen: Vec<Result<(Vec<f32>, f64)>> = weighted
+            .par_iter()
+            .enumerate()
+            .map(|(set, weighted)| {
+                let stream = stream.child(1_000 + set as u64);
+                if is_rejected {
+                    return reject(weighted, self.space.value_dim, num_points, stream);
+                }
+                Ok((resample(weighted, self.space.value_dim, num_points, stream), 1.0))
+            })
+            .collect();
+        let (mut start, mut kept) = (Vec::new(), Vec::new());
+        for found in chosen {
+            let (found, share) = found?;
+            start.extend(found);
+            kept.push(share);
         }
-        if settings.method == PointMethod::Mala {
-            report.acceptance = Some(accepted);
-        }
-        if settings.start == PointStart::SamplerRejected {
-            report.kept = Some(kept);
-        }
-        Ok((points, report))
+        let (moved, acceptance) =
+            self.move_points(&mlp, theta, start, settings, stream.child(2))?;
+        let tally = DrawTally {
+            num_sets: theta.len() / k,
+            num_proposals: weighted.first().map_or(count, |set| set.log_weights.len()),
+            effective: weighted.iter().map(|set| effective(&set.log_weights)).sum(),
+            acceptance,
+            kept,
+        };
+        Ok((moved, tally))
     }
 
     /// log Z(θ) for each θ of `theta` `[sets, k]` from `num_proposals` weights, with its error.

@@ -74,7 +74,20 @@ pub(super) enum Outcome {
 
 /// Solves the problem, or stops as soon as a bound shows that the value is above `limit`.
 pub(super) fn solve(x: &ArrangedCloud, y: &ArrangedCloud, limit: f64) -> Outcome {
+    let mut nobody_asks = None;
+    solve_watched(x, y, limit, &mut nobody_asks)
+}
+
+/// [`solve`], which also keeps the highest bound that it looked at, where one is asked for: with any
+/// lower limit it would have stopped, with any other it takes the same way to the same end.
+pub(super) fn solve_watched(
+    x: &ArrangedCloud,
+    y: &ArrangedCloud,
+    limit: f64,
+    highest: &mut Option<f64>,
+) -> Outcome {
     let problem = Problem::new(x, y);
+    let looks = limit < f64::INFINITY || highest.is_some();
     if x.len() == 1 || y.len() == 1 {
         return Outcome::Solved(problem.only_plan());
     }
@@ -91,13 +104,15 @@ pub(super) fn solve(x: &ArrangedCloud, y: &ArrangedCloud, limit: f64) -> Outcome
         let patience = if is_first { PATIENCE * x.len() as u64 } else { u64::MAX };
         let mut bound = f64::NEG_INFINITY;
         epsilon = auction.round(epsilon, patience, |prices| {
-            if limit < f64::INFINITY {
+            if looks {
                 bound = problem.dual(prices);
+                raise(highest, bound);
             }
             bound > limit
         });
-        if bound <= limit && limit < f64::INFINITY {
+        if bound <= limit && looks {
             bound = problem.dual(auction.prices());
+            raise(highest, bound);
         }
         if bound > limit {
             return Outcome::Above(bound);
@@ -122,6 +137,12 @@ pub(super) fn solve(x: &ArrangedCloud, y: &ArrangedCloud, limit: f64) -> Outcome
         }
         epsilon /= EPSILON_FACTOR;
         is_first = false;
+    }
+}
+
+fn raise(highest: &mut Option<f64>, bound: f64) {
+    if let Some(highest) = highest {
+        *highest = highest.max(bound);
     }
 }
 
