@@ -17,7 +17,7 @@ use program::{TINY_CLOUDS, TINY_CURVES, TINY_PICTURES, ebp, good, json};
 use schema::Schema;
 
 /// Fields that may stay without a value: of a GPU, of trainings that take minutes, of what is remarkable.
-const MAY_BE_UNSEEN: [&str; 23] = [
+const MAY_BE_UNSEEN: [&str; 27] = [
     "GPU: name",
     "GPU: compute_capability",
     "GPU: memory_gib",
@@ -26,6 +26,11 @@ const MAY_BE_UNSEEN: [&str; 23] = [
     "ebp doctor: gpu",
     // Where a machine has a GPU that works.
     "ebp doctor: no_gpu",
+    // Where a library of MPI is found, and where none is.
+    "MPI: version",
+    "MPI: file",
+    "ebp doctor: mpi",
+    "ebp doctor: no_mpi",
     "case: kernel_ms",
     "case: kernel_peak_fraction",
     "case: kernel_share",

@@ -333,6 +333,38 @@ fn the_digits_in_the_repository_are_completed() {
     assert!(error < 0.5 * of_one_grey, "{error} {of_one_grey}");
 }
 
+/// `models/faces` reads colours of 32 × 32 and fills in a hole; what is known stays.
+#[test]
+fn the_faces_in_the_repository_can_be_asked() {
+    const SIDE: usize = 32;
+    let faces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/faces");
+    let model = Model::load(faces).unwrap();
+    let pictures = model.pictures().unwrap();
+    assert_eq!((pictures.size().width, pictures.size().channels), (SIDE, 3));
+    let is_hole =
+        |place: usize| (8..24).contains(&(place / SIDE)) && (8..24).contains(&(place % SIDE));
+    let mask: Vec<bool> = (0..SIDE * SIDE).map(|place| !is_hole(place)).collect();
+    // Skin, lighter to the right.
+    let levels: Vec<u8> = (0..SIDE * SIDE)
+        .flat_map(|place| {
+            [200, 150, 120].map(|level: u8| level - 40 + u8::try_from(place % SIDE).unwrap())
+        })
+        .collect();
+    let given = GivenPicture { width: SIDE, channels: 3, levels, mask, notes: Vec::new() };
+    let options = CompleteOptions { count: 2, ..CompleteOptions::default() };
+    let found = pictures.complete(&given, &options).unwrap();
+    assert_eq!(found.energies.len(), 256);
+    for completed in &found.pictures {
+        for place in (0..SIDE * SIDE).filter(|&place| !is_hole(place)) {
+            assert_eq!(
+                completed[3 * place..][..3],
+                given.levels[3 * place..][..3],
+                "known pixels stay"
+            );
+        }
+    }
+}
+
 /// What stands at missing pixels is not looked at.
 fn given(width: usize, levels: &[u8], mask: &[bool]) -> GivenPicture {
     GivenPicture {
