@@ -85,7 +85,7 @@ render "$work/chairs.npy" --colour place --columns 6 --size 240x240 -o "$out/cha
 render "$work/dense/chair.npy" --first 5 --count 1 --size 720x720 --quality high -o "$out/dense.png"
 
 # How likely the points of generated chairs are.
-"$ebp" score models/chairs "$work/chairs.npy" --points "$work/density.npy" --threads "$threads" -q > "$work/said"
+"$ebp" score models/chairs "$work/chairs.npy" --draws 0 --proposals 2048 --points "$work/density.npy" --threads "$threads" -q > "$work/said"
 render "$work/chairs.npy" --values "$work/density.npy" --name "log p" --map magma --range=-6,3 \
     --first 1 --count 4 --size 340x340 -o "$out/density.png"
 
