@@ -26,6 +26,9 @@ use crate::errors::{OrRaise, raise};
 use crate::settings::Settings;
 use crate::work::{AtStop, run};
 
+/// Clouds, and what is told of their drawing.
+type Sampled<'py> = (Vec<Bound<'py, PyArray2<f32>>>, Bound<'py, PyDict>);
+
 /// A trained model of any kind.
 #[pyclass(frozen, module = "ebp._core")]
 pub(crate) struct Model {
@@ -214,7 +217,7 @@ impl Model {
         seed: u64,
         threads: Option<usize>,
         callback: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<(Vec<Bound<'py, PyArray2<f32>>>, Bound<'py, PyDict>)> {
+    ) -> PyResult<Sampled<'py>> {
         let default = DrawSettings::default();
         let draw = DrawSettings {
             start: choice(py, "start", &STARTS, start)?,

@@ -100,7 +100,7 @@ pub(crate) fn train(
     let given = data.map(|(kind, value)| given(py, &kind, &value)).transpose()?;
     let device = device::open(py, device, precision)?;
     let (settings, opened) = (settings.0.clone(), device.clone());
-    let start_time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
+    let start_time = seconds_since_1970();
     // Without a folder there is nothing to save, and nothing to wait for.
     let at_stop = if directory.is_some() { AtStop::Wait } else { AtStop::Leave };
     let trained = run(py, threads, callback.as_ref(), at_stop, move |link| {
@@ -144,4 +144,10 @@ pub(crate) fn train(
         Ok((model, report, history)) => Ok((Model::new(model, device), report, history)),
         Err(error) => Err(error),
     }
+}
+
+/// For TensorBoard's axis of time, and for nothing else.
+#[expect(clippy::disallowed_methods, reason = "event files are not compared byte for byte")]
+fn seconds_since_1970() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
