@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 
@@ -50,3 +51,6 @@ def program() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+# A shell that runs this in the background lets SIGINT be ignored, and programs that are started here would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -146,10 +146,10 @@ def test_history_and_progress_are_told(sets):
 
 
 def test_a_bar_of_tqdm_is_drawn(sets, capfd):
-    ebp.Clouds("shapes", SMALL_CLOUDS | {"train.num_steps": 400}, progress=True).fit(sets)
+    ebp.Clouds("shapes", SMALL_CLOUDS | {"train.num_steps": 8000}, progress=True).fit(sets)
     drawn = capfd.readouterr().err
     # One bar is one line, drawn again and again.
-    assert "400/400" in drawn and drawn.count("\n") == 1 and drawn.count("\r") > 2
+    assert "8000/8000" in drawn and drawn.count("\n") == 1 and drawn.count("\r") > 2
 
 
 def test_an_error_of_the_callback_ends_the_work(sets):
@@ -170,11 +170,11 @@ def test_a_run_goes_on_where_it_was(sets, tmp_path):
         if 0 < progress.done < progress.total:
             raise KeyError("enough")
 
-    longer = SMALL_CLOUDS | {"train.num_steps": 400}
+    longer = SMALL_CLOUDS | {"train.num_steps": 8000}
     run = ebp.Clouds("shapes", longer, seed=1, directory=tmp_path / "run", progress=enough)
     with pytest.raises(KeyError, match="enough"):
         run.fit(sets)
-    assert 0 < ebp.load(tmp_path / "run")._ask.step < 400
+    assert 0 < ebp.load(tmp_path / "run")._ask.step < 8000
     run.set_params(progress=None)
     with pytest.raises(ValueError, match="must be empty or new"):
         run.fit(sets)

@@ -159,7 +159,9 @@ def test_every_preset_of_points_is_fitted_and_drawn(preset):
     # A grid that trembles: its points keep away from each other, as all of these can.
     grid = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)
     points = (grid + np.random.default_rng(0).uniform(0.3, 0.7, grid.shape)) / 5
-    small = {"interaction.width": 4, "interaction.radius": 0.1, "evaluation.steps_per_point": 20}
+    # Neighbours are 0.12 to 0.28 apart: statistics of near pairs need some, a hard core must have none.
+    radius = {"strauss": 0.15, "geyer": 0.2}.get(preset, 0.1)
+    small = {"interaction.width": 4, "interaction.radius": radius, "evaluation.steps_per_point": 20}
     model = ebp.Pattern(preset, small, seed=1).fit([points, 1 - points])
     drawn = model.sample(2, seed=3)
     assert len(drawn) == 2 and all(((one >= 0) & (one <= 1)).all() and one.shape[1] == 2 for one in drawn)
