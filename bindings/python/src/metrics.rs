@@ -106,6 +106,7 @@ pub(crate) fn pairs<'py>(
     let work = move |link: &Link| {
         let (num_done, num_pairs) = (AtomicUsize::new(0), a.len() * b.len());
         let one = |place: usize| -> ebp::Result<(f64, Option<f64>)> {
+            link.check();
             let (a, b) = (&a[place / columns], &b[place % columns]);
             let found = match method {
                 None => (NearestNeighbours::between(a, b)?.chamfer(convention), None),

@@ -69,11 +69,17 @@ impl Link {
         self.news().warnings.push_back(warning);
     }
 
-    /// Says how far other work is, and ends it here if it was told to stop.
-    pub(crate) fn report(&self, piece: &'static str, done: usize, total: usize) {
+    /// Ends the work here if it is not wanted any more: at the start of a piece, so that of many pieces side by side
+    /// those that have not begun cost nothing.
+    pub(crate) fn check(&self) {
         if self.stop.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Stopped));
         }
+    }
+
+    /// Says how far other work is, and ends it here if it was told to stop.
+    pub(crate) fn report(&self, piece: &'static str, done: usize, total: usize) {
+        self.check();
         let (done, total) = (done as u64, total as u64);
         self.tell(Progress { done, total, piece, numbers: Vec::new() });
     }
