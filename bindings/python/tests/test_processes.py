@@ -224,7 +224,7 @@ try:
     ebp.metrics.pairwise(sets, sets, "exact")
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-time.sleep(1.5)
+time.sleep(0.5)
 before = time.process_time()
 time.sleep(0.5)
 print("idle" if time.process_time() - before < 0.2 else "busy", flush=True)

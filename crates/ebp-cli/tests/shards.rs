@@ -11,39 +11,11 @@ use ebp::data::npy::{Array, Precision, write_npy};
 use ebp::rng::Stream;
 use serde_json::Value;
 
-use program::{good, json, refusal};
-
-/// A model so small that a step takes a millisecond.
-const TINY: [&str; 24] = [
-    "--set",
-    "data.num_shapes=12",
-    "--set",
-    "data.num_points=80",
-    "--set",
-    "data.held_out=4",
-    "--set",
-    "evaluation.num_sets=4",
-    "--set",
-    "evaluation.num_points=60",
-    "--set",
-    "model.encoder_widths=[8, 12]",
-    "--set",
-    "model.energy_widths=[12]",
-    "--set",
-    "model.latent_dim=3",
-    "--set",
-    "model.num_proposals=40",
-    "--set",
-    "batch_size=3",
-    "--set",
-    "train.num_steps=4",
-    "--set",
-    "evaluation.every=2",
-];
+use program::{TINY_CLOUDS, good, json, refusal};
 
 fn train(folder: &Path) {
     let words = ["train", "shapes", "--out", "run", "--quiet"];
-    good(folder, &[&words[..], &TINY].concat());
+    good(folder, &[&words[..], &TINY_CLOUDS].concat());
 }
 
 /// Balls of different sizes and places, `[count, points, 3]`.
@@ -335,7 +307,7 @@ fn experiments_in_shares_end_as_the_whole() {
     assert_eq!(report("shared"), report("alone"));
 
     let words = ["reproduce", "generation", "--splits", "2", "--priors", "gaussian", "--quiet"];
-    let words = [&words[..], &TINY, &["--set", "data.report=3"]].concat();
+    let words = [&words[..], &TINY_CLOUDS, &["--set", "data.report=3"]].concat();
     for share in ["2/2", "1/2"] {
         good(path, &[&words[..], &["--out", "shared", "--shard", share]].concat());
     }
