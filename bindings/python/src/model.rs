@@ -444,7 +444,7 @@ impl Model {
         let given = GivenPicture { width, channels, levels, mask, notes: Vec::new() };
         let draw = match (langevin, grain, rounds) {
             (Some(steps), ..) => PixelDraw::Langevin(steps),
-            (None, _, rounds) if rounds > 1 => PixelDraw::Rounds(rounds),
+            (None, has_grain, rounds) if rounds > 1 => PixelDraw::Rounds { rounds, has_grain },
             (None, true, _) => PixelDraw::Grain,
             (None, false, _) => PixelDraw::Mean,
         };

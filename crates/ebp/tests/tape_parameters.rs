@@ -30,7 +30,9 @@ fn adam_and_its_average_agree_with_a_plain_loop() {
     };
     let mut small = Small::new(4, config, Some(0.9));
     let mut w: Vec<f64> = small.values()[..18].iter().copied().map(f64::from).collect();
-    let (mut m, mut v, mut average) = (vec![0.0; 18], vec![0.0; 18], w.clone());
+    let (mut m, mut v) = (vec![0.0; 18], vec![0.0; 18]);
+    // Σ 0.9ᵀ⁻ᵗ w_t and Σ 0.9ᵀ⁻ᵗ: what parameters were before the first step does not count.
+    let (mut weighted, mut weight) = (vec![0.0; 18], 0.0);
     for step in 0..12_u64 {
         let gradient: Vec<f64> = (0..18)
             .map(|i| {
@@ -46,6 +48,7 @@ fn adam_and_its_average_agree_with_a_plain_loop() {
         assert!((found - norm).abs() < 1e-5 * norm, "{found} {norm}");
         let scale = (2.0 / norm).min(1.0);
         let t = i32::try_from(step + 1).unwrap();
+        weight = 0.9 * weight + 1.0;
         for i in 0..18 {
             let g = scale * gradient[i];
             m[i] = 0.5 * m[i] + 0.5 * g;
@@ -53,7 +56,7 @@ fn adam_and_its_average_agree_with_a_plain_loop() {
             let (first, second) =
                 (m[i] / (1.0 - 0.5_f64.powi(t)), v[i] / (1.0 - 0.999_f64.powi(t)));
             w[i] -= 0.05 * 0.1 * w[i] + 0.05 * first / (second.sqrt() + 1e-8);
-            average[i] += 0.1 * (w[i] - average[i]);
+            weighted[i] = 0.9 * weighted[i] + w[i];
         }
         let found = small.values();
         for i in 0..18 {
@@ -69,7 +72,8 @@ fn adam_and_its_average_agree_with_a_plain_loop() {
     small.set.use_average(true);
     let found = small.values();
     for i in 0..18 {
-        assert!((f64::from(found[i]) - average[i]).abs() < 1e-5, "{} {}", found[i], average[i]);
+        let average: f64 = weighted[i] / weight;
+        assert!((f64::from(found[i]) - average).abs() < 1e-5, "{} {average}", found[i]);
     }
     // Buffers have no average: 1.5 to the number of steps.
     assert!((found[18] - 1.5_f32.powi(12)).abs() < 1e-2);

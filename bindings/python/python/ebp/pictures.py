@@ -121,8 +121,9 @@ class Pictures(Estimator):
         """Pictures that ``picture`` could be where ``missing`` is true, ``[count, height, width]``.
 
         Every completion is another draw of the latents: that of ``ebp complete`` with the same seed.
-        ``grain`` draws every pixel on its own, ``rounds`` in so many portions, ``langevin`` moves the pixels
-        by so many steps. Pictures larger than the model are completed in overlapping tiles; ``tile`` is
+        ``grain`` draws every pixel on its own; ``rounds`` draws in so many portions, each given those before,
+        and shows means given the others unless ``grain`` is true; ``langevin`` moves the pixels by so many
+        steps. Pictures larger than the model are completed in overlapping tiles; ``tile`` is
         their side, for models that read pictures of any size.
         """
         given = levels(picture, "picture", 3)

@@ -29,8 +29,9 @@ What is written to the folder:
   std-dev.png           how far 32 draws differ from pixel to pixel
 
 A completion is the mean of every pixel's law given one draw of the latent: without the grain that
-a draw of every pixel on its own (`--grain`) has. `--rounds 8` draws the pixels in eight portions,
-each given those before it: slower, sharper where the known pixels say little. Models over (x, t)
+a draw of every pixel on its own (`--grain`) has. `--rounds 16` draws the pixels in sixteen portions,
+each given those before it, and then shows each as its mean given the others (with `--grain` as drawn):
+slower, and sharper and more different where the known pixels say little. Models over (x, t)
 (`process` importance or ade) can move them by Langevin steps (`--langevin 200`), from where
 their sampler puts them or from noise; the noise of the steps falls to nothing.
 
@@ -151,7 +152,7 @@ fn complete(arguments: &CompleteArguments) -> Result<Report, Failure> {
     let size = given.size();
     let draw = match (arguments.langevin, arguments.grain, arguments.rounds) {
         (Some(steps), ..) => PixelDraw::Langevin(steps),
-        (None, _, rounds) if rounds > 1 => PixelDraw::Rounds(rounds),
+        (None, has_grain, rounds) if rounds > 1 => PixelDraw::Rounds { rounds, has_grain },
         (None, true, _) => PixelDraw::Grain,
         (None, false, _) => PixelDraw::Mean,
     };

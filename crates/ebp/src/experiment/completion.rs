@@ -2,7 +2,7 @@
 //! scores and their pictures.
 //!
 //! The first model is trained as its preset says, or for a time; every other gets as many steps as
-//! fit into the same time, by the median of fifteen steps of each. Rivals have their own settings, the
+//! fit into the same time, by the mean of some seconds of steps of each. Rivals have their own settings, the
 //! presets `rival/pictures/NAME`, and the data, tasks and evaluation of the experiment.
 
 use std::fmt::{self, Display};
@@ -21,9 +21,11 @@ use crate::process::neural::Likelihood;
 use crate::train::PictureTaskConfig;
 use crate::{Error, Result};
 
-/// Steps by which the time of a step is measured, and those before them, which warm up.
-const TIMED_STEPS: u64 = 15;
+/// Steps that warm up, and those after them that say how many fit into the time of a rehearsal.
 const FIRST_STEPS: u64 = 3;
+const TIMED_STEPS: u64 = 15;
+/// Seconds by which the time of a step is measured: a GPU that others use too is not even.
+const REHEARSAL_SECONDS: f64 = 5.0;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -190,14 +192,22 @@ fn duration(
     if let Some(duration) = read_json(&path) {
         return Ok(duration);
     }
-    let (mut times, mut started) = (Vec::new(), Instant::now());
-    rehearse(settings, data, &laboratory.device, FIRST_STEPS + TIMED_STEPS, || {
-        times.push(started.elapsed().as_secs_f64());
-        started = Instant::now();
-    })?;
-    let mut times = times.split_off(usize::try_from(FIRST_STEPS).unwrap_or(0));
-    times.sort_by(f64::total_cmp);
-    let seconds_per_step = times[times.len() / 2];
+    // The mean time of the steps behind the first ones, of so many.
+    let rehearsed = |count: u64| -> Result<f64> {
+        let (mut done, mut started) = (0, Instant::now());
+        rehearse(settings, data, &laboratory.device, FIRST_STEPS + count, || {
+            done += 1;
+            if done == FIRST_STEPS {
+                started = Instant::now();
+            }
+        })?;
+        Ok(started.elapsed().as_secs_f64() / count as f64)
+    };
+    let first = rehearsed(TIMED_STEPS)?;
+    let fitting = REHEARSAL_SECONDS / first;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    let seconds_per_step =
+        if fitting > TIMED_STEPS as f64 { rehearsed(fitting as u64)? } else { first };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
     let steps = match budget {
         Some(budget) => ((budget / seconds_per_step) as u64).max(1),

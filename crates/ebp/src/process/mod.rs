@@ -55,7 +55,7 @@ pub use neighbours::neighbour_density;
 pub use parametric::Parametric;
 pub use pareto::{HOLDS as PARETO_HOLDS, pareto_shape};
 pub use picture::{LEVEL_CELL, cut_picture, picture_task};
-pub(crate) use rounds::{draw_in_rounds, log_mass_in_rounds};
+pub(crate) use rounds::{Finish, draw_in_rounds, log_mass_in_rounds};
 pub use set_energy::{
     GeneratorKind, GuessTarget, Interaction, Refining, SetBase, SetEnergyConfig, SetEnergyProcess,
     SetEstimator, SizeLaw, SummaryPooling,

@@ -127,6 +127,8 @@ impl Moments {
     fn numbers(&self, learning_rate: f64, average_decay: f32) -> Numbers {
         let config = &self.config;
         let steps = f64::from(self.num_steps) + 1.0;
+        // Σ_t dᵀ⁻ᵗ w_t / Σ_t dᵀ⁻ᵗ: what parameters were before the first step has no weight.
+        let kept = 1.0 - f64::from(average_decay);
         Numbers {
             beta1: config.beta1 as f32,
             gain1: (1.0 - config.beta1) as f32,
@@ -136,7 +138,7 @@ impl Moments {
             rate: (learning_rate / (1.0 - config.beta1.powf(steps))) as f32,
             root: (1.0 / (1.0 - config.beta2.powf(steps)).sqrt()) as f32,
             floor: config.denominator_floor as f32,
-            average_gain: 1.0 - average_decay,
+            average_gain: (kept / (1.0 - f64::from(average_decay).powf(steps))) as f32,
             limit: config.max_gradient_norm.map_or(f32::INFINITY, |limit| limit as f32),
         }
     }

@@ -187,7 +187,7 @@ pub struct ParameterSet {
 
 impl ParameterSet {
     /// Brings parameters to a device. With `average_decay` an exponential moving average of them is
-    /// kept, which starts at their values.
+    /// kept, in which the values before the first step do not count.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::data::image::{Images, KnownPart};
 use crate::figure::mosaic::{Mosaic, Row, Thumbnail};
 use crate::model::{FigureColumns, PictureEvaluation, filled};
-use crate::process::{LEVEL_CELL, LatentProcess, draw_in_rounds, picture_task};
+use crate::process::{Finish, LEVEL_CELL, LatentProcess, draw_in_rounds, picture_task};
 use crate::rng::Stream;
 
 /// Pictures whose columns stand side by side, and those of a figure with a column per part.
@@ -112,7 +112,7 @@ fn add(
     let mut means = found.mean;
     for number in DRAWN_COMPLETIONS + 1..rows.len() {
         let stream = stream.child(2 + number as u64);
-        let how = (rounds, true);
+        let how = (rounds, Finish::Means);
         means.extend(draw_in_rounds(process, (context, target), LEVEL_CELL, how, stream)?);
     }
     for (row, means) in rows[1..].iter_mut().zip(means.chunks_exact(numbers)) {

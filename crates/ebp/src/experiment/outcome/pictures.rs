@@ -166,12 +166,13 @@ pub fn score_table(outcomes: &[PictureOutcome]) -> String {
         found.map_or_else(String::new, |found| format!("{:.1} %", 100.0 * found.mean))
     };
     // The agreement, and the share of pictures whose upper half decides.
-    let decided = |score: &CompletionScore| match (score.decided_agreement, score.decided) {
-        (Some(found), Some(share)) => {
-            format!("{:.1} % of {:.0} %", 100.0 * found.mean, 100.0 * share)
-        }
-        _ => String::new(),
-    };
+    let decided =
+        |agreement: Option<Estimate>, score: &CompletionScore| match (agreement, score.decided) {
+            (Some(found), Some(share)) => {
+                format!("{:.1} % of {:.0} %", 100.0 * found.mean, 100.0 * share)
+            }
+            _ => String::new(),
+        };
     let header = [
         "given",
         "model",
@@ -187,6 +188,7 @@ pub fn score_table(outcomes: &[PictureOutcome]) -> String {
         "best error",
         "diversity",
         "agree",
+        "where decided",
     ];
     let mut rows = vec![cells(header)];
     let names = outcomes.first().map_or(&[][..], |outcome| &outcome.scores);
@@ -208,12 +210,13 @@ pub fn score_table(outcomes: &[PictureOutcome]) -> String {
                 with_error(score.best_error, 4),
                 format!("{:.4}", score.diversity.mean),
                 percent(score.agreement),
-                decided(score),
+                decided(score.decided_agreement, score),
                 kinds.map_or_else(String::new, |kinds| format!("{:.1}", kinds.mean)),
                 rounds(&|found| with_error(found.bits, 3)),
                 rounds(&|found| format!("{:.4}", found.best_error.mean)),
                 rounds(&|found| format!("{:.4}", found.diversity.mean)),
                 rounds(&|found| percent(found.agreement)),
+                rounds(&|found| decided(found.decided_agreement, score)),
             ]);
         }
     }

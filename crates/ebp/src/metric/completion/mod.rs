@@ -23,7 +23,8 @@ pub use classifier::{Classifier, ClassifierConfig};
 use crate::data::image::{Images, KnownPart};
 use crate::linalg::log_sum_exp;
 use crate::process::{
-    Hypotheses, LEVEL_CELL, LatentProcess, Task, draw_in_rounds, log_mass_in_rounds, picture_task,
+    Finish, Hypotheses, LEVEL_CELL, LatentProcess, Task, draw_in_rounds, log_mass_in_rounds,
+    picture_task,
 };
 use crate::rng::Stream;
 use crate::{Error, Result};
@@ -116,6 +117,9 @@ pub struct RoundsScore {
     pub diversity: Estimate,
     /// Share of completions that show what the picture shows.
     pub agreement: Option<Estimate>,
+    /// The same where the known part decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_agreement: Option<Estimate>,
 }
 
 /// Completes pictures and judges what comes out.
@@ -262,7 +266,8 @@ impl Tally {
         let mut drawn = Vec::new();
         for number in 0..plan.num_completions as u64 {
             let stream = stream.child(1 + number);
-            drawn.extend(draw_in_rounds(process, sets, LEVEL_CELL, (plan.rounds, true), stream)?);
+            let how = (plan.rounds, Finish::Means);
+            drawn.extend(draw_in_rounds(process, sets, LEVEL_CELL, how, stream)?);
         }
         let numbers = cut.target.values();
         self.round_sizes.push(numbers.len() as f64);
@@ -299,13 +304,11 @@ impl Tally {
 
     fn score(&self, judges: Option<&Judges<'_>>) -> CompletionScore {
         let bits = |nats: &[f64]| in_bits(ratio(nats, &self.sizes));
-        let decided: Vec<f64> = self
-            .agreement
-            .iter()
-            .zip(&self.decided)
-            .filter(|(_, decided)| **decided)
-            .map(|(agreement, _)| *agreement)
-            .collect();
+        let where_decided = |agreement: &[f64]| {
+            let pairs = agreement.iter().zip(&self.decided).filter(|(_, decided)| **decided);
+            let found: Vec<f64> = pairs.map(|(agreement, _)| *agreement).collect();
+            (!found.is_empty()).then(|| plain(&found))
+        };
         let has_part = judges.is_some_and(|judges| judges.part.is_some());
         CompletionScore {
             bits: bits(&self.mixture),
@@ -314,14 +317,18 @@ impl Tally {
             best_error: plain(&self.best),
             diversity: plain(&self.diversity),
             agreement: judges.map(|_| plain(&self.agreement)),
-            decided_agreement: (has_part && !decided.is_empty()).then(|| plain(&decided)),
-            decided: has_part.then(|| decided.len() as f64 / self.decided.len() as f64),
+            decided_agreement: where_decided(&self.agreement),
+            decided: has_part.then(|| {
+                let count = self.decided.iter().filter(|decided| **decided).count();
+                count as f64 / self.decided.len() as f64
+            }),
             num_kinds: judges.map(|_| plain(&self.kinds)),
             rounds: (!self.in_rounds.is_empty()).then(|| RoundsScore {
                 bits: in_bits(ratio(&self.in_rounds, &self.round_sizes)),
                 best_error: plain(&self.round_best),
                 diversity: plain(&self.round_diversity),
                 agreement: judges.map(|_| plain(&self.round_agreement)),
+                decided_agreement: where_decided(&self.round_agreement),
             }),
         }
     }

@@ -25,8 +25,13 @@ pub enum PixelDraw {
     Mean,
     /// A draw from every pixel's law, each on its own.
     Grain,
-    /// In so many portions, each given those before it; for models with exact laws of levels.
-    Rounds(usize),
+    /// In portions, each given those before it; for models with exact laws of levels.
+    Rounds {
+        /// How many.
+        rounds: usize,
+        /// Whether pixels are shown as drawn, or at the end as means given the others.
+        has_grain: bool,
+    },
     /// The pixels of a model over (x, t), moved by so many Langevin steps.
     Langevin(usize),
 }

@@ -14,7 +14,7 @@ pub(super) fn complete(
     given: &GivenPicture,
     asked: Asked,
 ) -> Result<Found> {
-    if matches!(asked.draw, PixelDraw::Rounds(_)) {
+    if matches!(asked.draw, PixelDraw::Rounds { .. }) {
         let message = "`--rounds` is for models with exact laws of levels";
         let help = "`--langevin 200` or `--grain` draws the pixels of such a model";
         return Err(Error::refused(message).with_help(help));
@@ -32,7 +32,7 @@ pub(super) fn complete(
             process.fill(&context, &locations, count, &settings, stream.child(0))?
         }
         PixelDraw::Grain => predictive.sample(&locations, count, stream.child(0))?,
-        PixelDraw::Mean | PixelDraw::Rounds(_) => {
+        PixelDraw::Mean | PixelDraw::Rounds { .. } => {
             let asked = IndexedSet::new(2, channels, locations.clone(), vec![0.0; numbers])?;
             process.hypotheses(&context, &asked, LEVEL_CELL, count, stream.child(0))?.mean
         }

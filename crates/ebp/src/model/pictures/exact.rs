@@ -3,7 +3,7 @@
 use super::complete::{Asked, Found, MAP_DRAWS};
 use super::element::variances;
 use super::{GivenPicture, PixelDraw};
-use crate::process::{EnergyBasedProcess, LEVEL_CELL, Rendered, Rendering, draw_in_rounds};
+use crate::process::{EnergyBasedProcess, Finish, LEVEL_CELL, Rendered, Rendering, draw_in_rounds};
 use crate::{Error, IndexedSet, Result};
 
 pub(super) fn complete(
@@ -24,14 +24,15 @@ pub(super) fn complete(
     let (count, stream) = (asked.count, asked.stream);
     let predictive = process.predict_levels(&context)?;
     let values = match asked.draw {
-        PixelDraw::Rounds(rounds) => {
+        PixelDraw::Rounds { rounds, has_grain } => {
+            let finish = if has_grain { Finish::Drawn } else { Finish::Means };
             let (mut values, numbers) = (Vec::new(), vec![0.0; missing.len() * channels]);
             let unknown = IndexedSet::new(2, channels, locations.clone(), numbers)?;
             for number in 0..count as u64 {
                 let stream = stream.child(1).child(number);
                 let cell = LEVEL_CELL;
                 let sets = (&context, &unknown);
-                values.extend(draw_in_rounds(process, sets, cell, (rounds, false), stream)?);
+                values.extend(draw_in_rounds(process, sets, cell, (rounds, finish), stream)?);
             }
             values
         }

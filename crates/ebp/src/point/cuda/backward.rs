@@ -2,7 +2,7 @@
 
 use super::Precision;
 use super::buffer::Buffer;
-use super::launch::{flat, sums_per_set, warps};
+use super::launch::{flat, warps};
 use super::network::{Network, Trace};
 use super::products::{plain, transposed};
 use super::rows::Rows;
@@ -153,15 +153,7 @@ impl Network<'_> {
         if is_tangent {
             return Ok(());
         }
-        device.kernels.set_sums(
-            device,
-            sums_per_set(rows.num_sets, n),
-            g,
-            &rows.starts,
-            &sums.shifts[index],
-            rows.first_set as u32,
-            n as u32,
-        )
+        rows.add_sums(device, (g, n), &sums.shifts[index])
     }
 
     /// Sums that begin at zero, or at what the owner of the parameters' gradient has so far.

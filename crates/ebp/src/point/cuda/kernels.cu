@@ -223,19 +223,33 @@ extern "C" __global__ void second_order(float *g, float *p, const float *slope, 
     }
 }
 
-// out[first + s, :] += Σ rows of set s of g, in f64. A block per set and as many columns as it is wide.
-extern "C" __global__ void set_sums(const float *g, const u32 *starts, float *out, u32 first, u32 n) {
+// out[first + s, :] += Σ rows of set s of g, in f64. A block per set, part of its rows (z) and as many columns as it
+// is wide; sums of parts, where there are several, are `[parts, sets, n]` and `add_parts` adds them.
+extern "C" __global__ void set_sums(const float *g, const u32 *starts, double *parts, float *out, u32 first, u32 n) {
     __shared__ double part[1024];
     u32 s = blockIdx.x, col = blockIdx.y * blockDim.x + threadIdx.x, at = threadIdx.y * blockDim.x + threadIdx.x;
+    u32 end = starts[s + 1], rows = (end - starts[s] + gridDim.z - 1) / gridDim.z, from = starts[s] + blockIdx.z * rows;
+    u32 to = from + rows < end ? from + rows : end;
     double sum = 0.0;
     if (col < n)
-        for (u32 r = starts[s] + threadIdx.y; r < starts[s + 1]; r += blockDim.y) sum += (double)g[(u64)r * n + col];
+        for (u32 r = from + threadIdx.y; r < to; r += blockDim.y) sum += (double)g[(u64)r * n + col];
     part[at] = sum;
     for (u32 o = blockDim.y / 2; o > 0; o >>= 1) {
         __syncthreads();
         if (threadIdx.y < o) part[at] += part[at + o * blockDim.x];
     }
-    if (threadIdx.y == 0 && col < n) out[(u64)(first + s) * n + col] += (float)part[at];
+    if (threadIdx.y > 0 || col >= n) return;
+    if (gridDim.z == 1) out[(u64)(first + s) * n + col] += (float)part[at];
+    else parts[((u64)blockIdx.z * gridDim.x + s) * n + col] = part[at];
+}
+
+// out[i] += Σ parts[p, i]
+extern "C" __global__ void add_parts(const double *parts, float *out, u32 num_parts, u64 count) {
+    GRID(i, count) {
+        double sum = 0.0;
+        for (u32 p = 0; p < num_parts; p++) sum += parts[p * count + i];
+        out[i] += (float)sum;
+    }
 }
 
 // out[set] += ‖a‖² over its rows

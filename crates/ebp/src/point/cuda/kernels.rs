@@ -41,7 +41,10 @@ kernels! {
     fn second_order(
         g: &Buffer, p: &Buffer, slope: &Buffer, curvature: &Buffer, tangent: &Buffer, count: u64,
     );
-    fn set_sums(g: &Buffer, starts: &Buffer<u32>, out: &Buffer, first_set: u32, n: u32);
+    fn set_sums(
+        g: &Buffer, starts: &Buffer<u32>, parts: &Buffer<f64>, out: &Buffer, first_set: u32, n: u32,
+    );
+    fn add_parts(parts: &Buffer<f64>, out: &Buffer, num_parts: u32, count: u64);
     fn set_squares(a: &Buffer, starts: &Buffer<u32>, out: &Buffer, first_set: u32, d: u32);
     fn langevin_dots(
         v: &Buffer, g: &Buffer, score: &Buffer, length: u64, starts: &Buffer<u32>, out: &Buffer,

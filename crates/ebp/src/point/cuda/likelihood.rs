@@ -5,7 +5,7 @@ use super::buffer::Buffer;
 use super::candidates::{Part, chunks};
 use super::device::Device;
 use super::inputs::{DeviceBatch, DeviceCandidates, DeviceCotangent, DeviceMlp};
-use super::launch::{flat, sums_per_set};
+use super::launch::flat;
 use super::network::{Keep, Network};
 use super::values::of_chunk;
 use super::whole::Whole;
@@ -49,15 +49,7 @@ impl Device {
         for chunk in batch.sets.chunks(network.rows_at_once(keep)) {
             let rows = network.rows(batch.elements, batch.sets, &chunk)?;
             let trace = network.forward(&rows, keep)?;
-            self.kernels.set_sums(
-                self,
-                sums_per_set(rows.num_sets, 1),
-                &trace.output,
-                &rows.starts,
-                &means,
-                rows.first_set as u32,
-                1,
-            )?;
+            rows.add_sums(self, (&trace.output, 1), &means)?;
             if sums.is_some() {
                 let per_set = DeviceCotangent::PerSet(&downward);
                 let g = of_chunk(self, (&chunk, &rows), 1, per_set)?;

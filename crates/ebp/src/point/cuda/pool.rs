@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::critical::CriticalRows;
 use super::device::Device;
 use super::inputs::{DeviceBatch, DeviceCotangent, DeviceMlp};
-use super::launch::{per_set, sums_per_set};
+use super::launch::per_set;
 use super::network::{Keep, Network};
 use super::rows::Rows;
 use super::sets::Chunk;
@@ -48,15 +48,7 @@ impl Device {
                 continue;
             }
             let output = network.forward(&rows, Keep::Output)?.output;
-            self.kernels.set_sums(
-                self,
-                sums_per_set(rows.num_sets, n),
-                &output,
-                &rows.starts,
-                &values,
-                rows.first_set as u32,
-                n as u32,
-            )?;
+            rows.add_sums(self, (&output, n), &values)?;
         }
         if pooling == Pooling::Mean {
             batch.sets.over_sizes(self, &values, &values)?;

@@ -1,9 +1,16 @@
 //! Rows that a network computes together, and how many of them fit into the GPU's memory.
 
 use super::buffer::Buffer;
+use super::device::Device;
+use super::launch::{Grid, flat, sums_per_set};
 use super::network::{Keep, Network};
 use super::sets::{Chunk, Sets};
 use crate::Result;
+
+/// Blocks that keep a whole GPU busy.
+const BUSY_BLOCKS: usize = 264;
+/// Rows of a set that are not worth sharing out among blocks.
+const ROWS_PER_BLOCK: usize = 512;
 
 /// Rows of a batch that are computed together.
 #[derive(Clone)]
@@ -17,6 +24,42 @@ pub(super) struct Rows {
     pub(super) first_set: usize,
     pub(super) num_sets: usize,
     pub(super) count: usize,
+}
+
+impl Rows {
+    /// Adds the sums over the rows of every set to `out`, `[all sets, n]`; `numbers` is `[count, n]`.
+    /// Sets of many rows, such as all places of all pictures, are shared out among blocks.
+    pub(super) fn add_sums(
+        &self,
+        device: &Device,
+        (numbers, n): (&Buffer, usize),
+        out: &Buffer,
+    ) -> Result<()> {
+        let whole = sums_per_set(self.num_sets, n);
+        let blocks = (whole.grid_dim.0 * whole.grid_dim.1) as usize;
+        let per_set = self.count / self.num_sets.max(1);
+        let num_parts = (BUSY_BLOCKS / blocks.max(1)).min(per_set / ROWS_PER_BLOCK).max(1);
+        let count = if num_parts > 1 { self.num_sets * n } else { 0 };
+        let parts = device.buffer::<f64>(num_parts * count)?;
+        let grid =
+            Grid { grid_dim: (whole.grid_dim.0, whole.grid_dim.1, num_parts as u32), ..whole };
+        let first = self.first_set as u32;
+        device.kernels.set_sums(
+            device,
+            grid,
+            numbers,
+            &self.starts,
+            &parts,
+            out,
+            first,
+            n as u32,
+        )?;
+        if num_parts == 1 {
+            return Ok(());
+        }
+        let out = out.view(self.first_set * n, count);
+        device.kernels.add_parts(device, flat(count), &parts, &out, num_parts as u32, count as u64)
+    }
 }
 
 impl Network<'_> {

@@ -113,16 +113,36 @@ extern "C" __global__ void convolve_transposed(const float *y, const float *w, f
 #define LINES 8
 #define MOST_SIDE 15
 
-// Σ over places of a line of y x, for the numbers of one row of the windows. SIDE is the side, or at least that.
+// Σ over places of a line of y x, for the numbers of one row of the windows, for a side that the compiler knows and a
+// stride of 1: what a strip of places needs of x is read once.
 template <int SIDE>
-__device__ __forceinline__ void line_sums(const float *near, const float *own, float *sums, u32 channels, u32 width,
-                                          u32 out_width, u32 side, u32 stride) {
+__device__ __forceinline__ void line_sums(const float *near, const float *own, float *sums, u32 channels, u32 width) {
+    const int reach = SIDE / 2;
+    for (int first = 0; first < (int)width; first += STRIP) {
+        float x[STRIP + SIDE - 1], g[STRIP];
+#pragma unroll
+        for (int i = 0; i < STRIP + SIDE - 1; i++) {
+            int column = first + i - reach;
+            x[i] = column >= 0 && column < (int)width ? near[(u64)column * channels] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < STRIP; i++) g[i] = first + i < (int)width ? own[(u64)(first + i) * channels] : 0.0f;
+#pragma unroll
+        for (int across = 0; across < SIDE; across++)
+#pragma unroll
+            for (int i = 0; i < STRIP; i++) sums[across] = fmaf(g[i], x[i + across], sums[across]);
+    }
+}
+
+// The same for any side and stride.
+__device__ __forceinline__ void any_line_sums(const float *near, const float *own, float *sums, u32 channels,
+                                              u32 width, u32 out_width, u32 side, u32 stride) {
     int reach = (int)side / 2;
     for (u32 j = 0; j < out_width; j++) {
         float g = own[(u64)j * channels];
         int left = (int)(j * stride) - reach;
 #pragma unroll
-        for (int across = 0; across < SIDE; across++) {
+        for (int across = 0; across < MOST_SIDE; across++) {
             int column = left + across;
             if (across < (int)side && column >= 0 && column < (int)width)
                 sums[across] = fmaf(g, near[(u64)column * channels], sums[across]);
@@ -146,12 +166,13 @@ extern "C" __global__ void convolve_weights(const float *x, const float *y, doub
         if (from < 0 || from >= (int)height) continue;
         const float *near = x + (set * height + from) * width * channels + c;
         const float *own = y + line * out_width * channels + c;
+        if (stride > 1) { any_line_sums(near, own, sums, channels, width, out_width, side, stride); continue; }
         switch (side) {
-            case 3: line_sums<3>(near, own, sums, channels, width, out_width, 3, stride); break;
-            case 5: line_sums<5>(near, own, sums, channels, width, out_width, 5, stride); break;
-            case 7: line_sums<7>(near, own, sums, channels, width, out_width, 7, stride); break;
-            case 9: line_sums<9>(near, own, sums, channels, width, out_width, 9, stride); break;
-            default: line_sums<MOST_SIDE>(near, own, sums, channels, width, out_width, side, stride);
+            case 3: line_sums<3>(near, own, sums, channels, width); break;
+            case 5: line_sums<5>(near, own, sums, channels, width); break;
+            case 7: line_sums<7>(near, own, sums, channels, width); break;
+            case 9: line_sums<9>(near, own, sums, channels, width); break;
+            default: any_line_sums(near, own, sums, channels, width, out_width, side, stride);
         }
     }
 #pragma unroll
