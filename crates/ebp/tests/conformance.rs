@@ -439,6 +439,13 @@ fn what_means_nothing_is_refused_with_the_reason() {
     assert!(message.contains("`posterior`") && message.contains("vocabulary"), "{message}");
     let message = refused(Cloud, Exact, &|config| config.urn = 3.0);
     assert!(message.contains("`urn`") && message.contains("vocabulary"), "{message}");
+    // A table has a vector of weights for every number of a picture; 64 × 64 grey ones have 8192.
+    let mut large = config(Grey, Exact);
+    large.posterior = PosteriorForm::Table;
+    let space = Space::picture(Grid::new(64, 64).unwrap(), 1);
+    let message = EnergyBasedProcess::new(large, space, 1, &Device::default()).unwrap_err();
+    let message = message.to_string();
+    assert!(message.contains("`posterior`") && message.contains("`grid`"), "{message}");
     // What needs a value between symbols, asked of a process that has none.
     let exact = process(Cloud, Exact, 1, &Device::default());
     let message = exact.log_potentials(&[0.0; 3], &[0.0; 3]).unwrap_err().to_string();

@@ -7,7 +7,7 @@ mod sampler;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Grid;
-use crate::point::{Activation, MAX_OUTPUTS, Pooling};
+use crate::point::{Activation, MAX_OUTPUTS, MAX_WIDTH, Pooling};
 use crate::{Error, Result};
 
 pub use self::augmentation::{AugmentationConfig, PerturbationConfig, Turns, ViewConfig};
@@ -644,6 +644,16 @@ impl EnergyBasedConfig {
         if self.view != ViewConfig::default() && space.location_dim > 0 {
             let expected = "0 for sets with locations, of which nothing is turned or left out";
             return refuse("view.share", expected, &self.view.share);
+        }
+        if let (PosteriorForm::Table, Some(grid)) = (self.posterior, space.grid) {
+            let numbers = grid.num_places() * (1 + space.value_dim);
+            if numbers > MAX_WIDTH {
+                let expected = format!(
+                    "`grid` or `deep-sets` for pictures of more than {MAX_WIDTH} numbers, places times 1 + \
+                     channels"
+                );
+                return refuse("posterior", &expected, &format!("table, for {numbers}"));
+            }
         }
         if self.posterior == PosteriorForm::Table && self.encoder_widths.len() > 1 {
             let expected = "a single width for the posterior `table`";
