@@ -57,8 +57,7 @@ docs/pictures, with the command of the page that shows it:
   speeds.png                docs/regression.md: awk, ebp train; runs/speeds/plots/density.png
   shapes_samples.png        docs/clouds.md: ebp train shapes of 2,500 steps, ebp sample
   completion.png            docs/completion.md: ebp reproduce completion --seconds 30
-  completion_mnist.png      docs/completion.md: ebp reproduce mnist --data mnist/ --models ebp-exact
-  completion_faces.png      docs/completion.md: ebp reproduce celeba --data img_align_celeba_8k.zip --models ebp-exact
+  completion_{mnist,faces}_large.png   docs/completion.md: ebp reproduce mnist|celeba --preset mnist-large|celeba-large
   calibration-el-nino.png   docs/calibration.md: tools/data/el_nino.py, ebp train, ebp calibrate
   topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
   redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
