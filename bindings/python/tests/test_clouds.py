@@ -71,6 +71,15 @@ def test_scores_say_how_they_were_found(clouds, sets):
     assert len(one["log_densities"]) == 20 and one["outside"] == 0
 
 
+def test_scores_are_a_table_in_notebooks(clouds, rng):
+    records = clouds.score_details(rng.normal(size=(21, 5, 3)), draws=0, proposals=100)
+    page = records._repr_html_()
+    assert page.count("<tr>") == 1 + 20 and page.endswith("and 1 more sets")
+    # Numbers of a set are columns, those of its points are not.
+    assert "<th>log_likelihood</th>" in page and "energies" not in page
+    assert clouds.score_details([[[0.0, 0.0, 0.0]]], draws=0, proposals=100)._repr_html_().endswith("</table>")
+
+
 def test_features_by_name(clouds, sets):
     assert clouds.transform(sets).shape == (9, 12)
     assert clouds.transform(sets, features="mean").shape == (9, 3)
