@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -145,6 +146,17 @@ def test_saved_models_answer_alike(clouds, sets, tmp_path):
     assert loaded.sample(2, points=9).tobytes() == clouds.sample(2, points=9).tobytes()
     with pytest.raises(ValueError, match="found files in it"):
         clouds.save(tmp_path / "model")
+
+
+def test_saved_models_are_what_hubs_read(clouds, tmp_path):
+    clouds.save(tmp_path / "model")
+    (weights,) = (tmp_path / "model").rglob("*.safetensors")
+    content = weights.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    # Texts alone, and the format without which readers of hubs refuse a file; tensors begin at a multiple of eight.
+    assert json.loads(content[8 : 8 + length])["__metadata__"] == {"format": "pt"} and length % 8 == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: ebp\ntags:\n- energy-based-process\n- clouds\n- importance\n---\n")
 
 
 def test_history_and_progress_are_told(sets):
