@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::{blocks, indexed, numbers, rows};
 use crate::errors::{OrRaise, raise};
-use crate::work::{AtStop, run};
+use crate::work::run;
 
 /// A process that is not fitted yet.
 #[derive(FromPyObject)]
@@ -147,7 +147,7 @@ pub(crate) fn exact_fit(
 ) -> PyResult<(Vec<f64>, Named, f64, String)> {
     let start = Exact::new(py, &description, (t.shape()[1], x.shape()[1]))?;
     let set = [indexed(py, &t, &x)?];
-    run(py, threads, None, AtStop::Leave, move |_| {
+    run(py, threads, None, move |_| {
         let stream = Stream::new(seed, "fit");
         let config = FitConfig {
             num_restarts,
@@ -201,7 +201,6 @@ pub(crate) fn exact_predict<'py>(
         py,
         threads,
         None,
-        AtStop::Leave,
         move |_| of_both!(&process, process => process.posterior(&set)?.predict(&at)),
     )?;
     Ok((rows(py, prediction.mean, dim)?, rows(py, prediction.variance, dim)?))
@@ -224,7 +223,7 @@ pub(crate) fn exact_sample<'py>(
     let (process, set) = told(py, &description, &found, &t, &x)?;
     let (m, dim) = (at.shape()[0], set.value_dim());
     let at = numbers(py, &at)?.to_vec();
-    let drawn = run(py, threads, None, AtStop::Leave, move |_| {
+    let drawn = run(py, threads, None, move |_| {
         process.process().condition(&set)?.sample(&at, count, Stream::new(seed, "predict"))
     })?;
     blocks(py, drawn, [count, m, dim])
@@ -245,7 +244,7 @@ pub(crate) fn exact_log_density(
 ) -> PyResult<Vec<f64>> {
     let (process, set) = told(py, &description, &found, &t, &x)?;
     let targets = indexed(py, &at, &values)?;
-    run(py, threads, None, AtStop::Leave, move |_| {
+    run(py, threads, None, move |_| {
         let answers = process.process().condition(&set)?.log_density(&targets)?;
         Ok(answers.into_iter().map(|answer| answer.value).collect())
     })

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::numbers;
-use crate::work::{AtStop, run};
+use crate::work::run;
 
 /// Clouds side by side.
 #[pyfunction]
@@ -20,7 +20,7 @@ pub(crate) fn contact_sheet<'py>(
     let copy =
         |cloud: &PyReadonlyArray2<'py, f32>| Ok((numbers(py, cloud)?.to_vec(), cloud.shape()[1]));
     let clouds = clouds.iter().map(copy).collect::<PyResult<Vec<_>>>()?;
-    let bytes = run(py, None, None, AtStop::Leave, move |_| {
+    let bytes = run(py, None, None, move |_| {
         let tiles = clouds.iter().map(|(points, dim)| Tile::Cloud { points, dim: *dim });
         png(&draw(&tiles.collect::<Vec<_>>(), columns))
     })?;
@@ -37,7 +37,7 @@ pub(crate) fn picture_sheet<'py>(
     let (width, channels) = (pictures.shape()[2], pictures.shape()[3]);
     let size = (pictures.shape()[1] * width * channels).max(1);
     let pixels = numbers(py, &pictures)?.to_vec();
-    let bytes = run(py, None, None, AtStop::Leave, move |_| {
+    let bytes = run(py, None, None, move |_| {
         let pictures = pixels.chunks_exact(size);
         let tiles = pictures.map(|pixels| Tile::Picture { pixels, width, channels });
         png(&draw(&tiles.collect::<Vec<_>>(), columns))

@@ -41,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<settings::Settings>()?;
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(pools::after_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(work::wait_until_saved, module)?)?;
     module.add_function(wrap_pyfunction!(settings::resolve, module)?)?;
     module.add_function(wrap_pyfunction!(settings::presets, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;

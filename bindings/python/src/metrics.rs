@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arrays::{PointSlice, Points, rows};
 use crate::errors::{OrRaise, raise};
-use crate::work::{AtStop, Link, run};
+use crate::work::{Link, run};
 
 fn convention(py: Python<'_>, name: &str) -> PyResult<ChamferConvention> {
     let known = [ChamferConvention::MeanOfSquares, ChamferConvention::SumOfDistances];
@@ -63,9 +63,7 @@ pub(crate) fn chamfer(
 ) -> PyResult<f64> {
     let convention = self::convention(py, convention)?;
     let [a, b] = pair(py, a, b)?;
-    run(py, threads, None, AtStop::Leave, move |_| {
-        Ok(NearestNeighbours::between(&a, &b)?.chamfer(convention))
-    })
+    run(py, threads, None, move |_| Ok(NearestNeighbours::between(&a, &b)?.chamfer(convention)))
 }
 
 #[pyfunction]
@@ -79,7 +77,7 @@ pub(crate) fn emd(
 ) -> PyResult<(f64, Option<f64>)> {
     let method = self::method(py, "method", method, regularisation)?;
     let [a, b] = pair(py, a, b)?;
-    let found = run(py, threads, None, AtStop::Leave, move |_| earth_mover(&a, &b, method))?;
+    let found = run(py, threads, None, move |_| earth_mover(&a, &b, method))?;
     Ok((found.value, found.gap))
 }
 
@@ -120,7 +118,7 @@ pub(crate) fn pairs<'py>(
         };
         (0..num_pairs).into_par_iter().map(one).collect::<ebp::Result<Vec<_>>>()
     };
-    let found = run(py, threads, callback.as_ref(), AtStop::Leave, work)?;
+    let found = run(py, threads, callback.as_ref(), work)?;
     let gap = found.iter().filter_map(|(_, gap)| *gap).reduce(f64::max);
     Ok((rows(py, found.into_iter().map(|(value, _)| value).collect(), columns)?, gap))
 }
@@ -158,7 +156,7 @@ pub(crate) fn compare<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let emd = emd.map(|name| method(py, "emd", name, regularisation)).transpose()?;
     let (samples, references) = (arranged(py, &samples)?, arranged(py, &references)?);
-    let found = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+    let found = run(py, threads, callback.as_ref(), move |link| {
         let options = CollectionOptions { emd, cache: None, seed };
         evaluate(&samples, &references, &options, &mut |progress| {
             link.report(progress.distance, progress.num_done, progress.num_pairs);

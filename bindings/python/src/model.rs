@@ -24,7 +24,7 @@ use crate::arrays::{Counts, blocks, clouds, corpus, indexed, numbers, rows};
 use crate::device;
 use crate::errors::{OrRaise, raise};
 use crate::settings::Settings;
-use crate::work::{AtStop, run};
+use crate::work::{run, wait_until_saved};
 
 /// Clouds, and what is told of their drawing.
 type Sampled<'py> = (Vec<Bound<'py, PyArray2<f32>>>, Bound<'py, PyDict>);
@@ -47,11 +47,10 @@ pub(crate) fn load(
     precision: &str,
     threads: Option<usize>,
 ) -> PyResult<Model> {
+    wait_until_saved(py, Some(folder.clone()))?;
     let device = device::open(py, device, precision)?;
     let opened = device.clone();
-    let model = run(py, threads, None, AtStop::Leave, move |_| {
-        ebp::model::Model::load_on(folder, &opened)
-    })?;
+    let model = run(py, threads, None, move |_| ebp::model::Model::load_on(folder, &opened))?;
     Ok(Model::new(model, device))
 }
 
@@ -193,7 +192,7 @@ impl Model {
         threads: Option<usize>,
     ) -> PyResult<(Vec<String>, u64, Option<String>)> {
         let model = self.ask(py)?;
-        let saved = run(py, threads, None, AtStop::Leave, move |_| model.save(folder))?;
+        let saved = run(py, threads, None, move |_| model.save(folder))?;
         Ok((saved.files, saved.bytes, saved.no_codes))
     }
 
@@ -241,7 +240,7 @@ impl Model {
             stream: Stream::new(seed, "sample"),
         };
         let model = self.ask(py)?;
-        let drawn = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+        let drawn = run(py, threads, callback.as_ref(), move |link| {
             model.sample_watched(&options, &mut |done| link.report("clouds", done, count))
         })?;
         let report = PyDict::new(py);
@@ -274,7 +273,7 @@ impl Model {
         let options = ScoreOptions { prior, settings, stream };
         let source = clouds(py, &sets, None)?.into();
         let (model, count) = (self.ask(py)?, sets.len());
-        let scores = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+        let scores = run(py, threads, callback.as_ref(), move |link| {
             let mut scores = Vec::new();
             model.clouds()?.score(&source, &options, &mut |set, score| {
                 scores.push(score);
@@ -297,9 +296,7 @@ impl Model {
     ) -> PyResult<Vec<(f64, Option<f64>, f64)>> {
         let (prior, model) = (self::prior(py, prior)?, self.ask(py)?);
         let source = clouds(py, &sets, None)?.into();
-        let scores = run(py, threads, None, AtStop::Leave, move |_| {
-            model.clouds()?.score_codes(&source, prior)
-        })?;
+        let scores = run(py, threads, None, move |_| model.clouds()?.score_codes(&source, prior))?;
         Ok(scores.into_iter().map(|score| (score.log_law, score.rank, score.kl)).collect())
     }
 
@@ -318,19 +315,18 @@ impl Model {
         const AT_ONCE: usize = 256;
         let source: ebp::data::CloudSource = clouds(py, &sets, None)?.into();
         let (model, count) = (self.ask(py)?, sets.len());
-        let [mean, log_std_dev, pooled] =
-            run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
-                let mut all = [Vec::new(), Vec::new(), Vec::new()];
-                for start in (0..count).step_by(AT_ONCE) {
-                    let members: Vec<usize> = (start..(start + AT_ONCE).min(count)).collect();
-                    let codes = model.encode(&source.select(&members)?)?;
-                    all[0].extend(codes.mean);
-                    all[1].extend(codes.log_std_dev);
-                    all[2].extend(codes.pooled);
-                    link.report("clouds", start + members.len(), count);
-                }
-                Ok(all)
-            })?;
+        let [mean, log_std_dev, pooled] = run(py, threads, callback.as_ref(), move |link| {
+            let mut all = [Vec::new(), Vec::new(), Vec::new()];
+            for start in (0..count).step_by(AT_ONCE) {
+                let members: Vec<usize> = (start..(start + AT_ONCE).min(count)).collect();
+                let codes = model.encode(&source.select(&members)?)?;
+                all[0].extend(codes.mean);
+                all[1].extend(codes.log_std_dev);
+                all[2].extend(codes.pooled);
+                link.report("clouds", start + members.len(), count);
+            }
+            Ok(all)
+        })?;
         let (k, width) = (mean.len() / count, pooled.len() / count);
         Ok((rows(py, mean, k)?, rows(py, log_std_dev, k)?, rows(py, pooled, width)?))
     }
@@ -358,7 +354,7 @@ impl Model {
         let source = clouds(py, &sets, None)?;
         let dim = source.dim();
         let model = self.ask(py)?;
-        let cleaned = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+        let cleaned = run(py, threads, callback.as_ref(), move |link| {
             let expected = model.clouds()?.dim();
             if dim != expected {
                 let field = "columns of a cloud".to_owned();
@@ -404,7 +400,7 @@ impl Model {
         let locations = numbers(py, &at)?.to_vec();
         let at = Locations { names, location_dim, locations, targets };
         let model = self.ask(py)?;
-        let forecasts = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+        let forecasts = run(py, threads, callback.as_ref(), move |link| {
             let curves = model.curves()?;
             let one = |(number, (name, context)): (usize, &(String, IndexedSet))| {
                 let options = PredictOptions {
@@ -451,7 +447,7 @@ impl Model {
         let stream = Stream::new(seed, "complete");
         let options = CompleteOptions { count, draw, stream, tile };
         let model = self.ask(py)?;
-        let found = run(py, threads, callback.as_ref(), AtStop::Leave, move |link| {
+        let found = run(py, threads, callback.as_ref(), move |link| {
             let watch = &mut |done, total| link.report("pixels", done, total);
             model.pictures()?.complete_watched(&given, &options, watch)
         })?;
@@ -481,7 +477,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let model = self.ask(py)?;
         let corpus = corpus(py, model.topics().or_raise(py)?.model().num_words(), &counts)?;
-        let shares = run(py, threads, None, AtStop::Leave, move |_| {
+        let shares = run(py, threads, None, move |_| {
             let model = model.topics()?.model();
             let one =
                 |index: usize| model.shares(corpus.document(index), document_stream(seed, index));
@@ -501,7 +497,7 @@ impl Model {
     ) -> PyResult<Vec<f64>> {
         let model = self.ask(py)?;
         let corpus = corpus(py, model.topics().or_raise(py)?.model().num_words(), &counts)?;
-        run(py, threads, None, AtStop::Leave, move |_| {
+        run(py, threads, None, move |_| {
             let model = model.topics()?.model();
             let one = |index: usize| {
                 let stream = document_stream(seed, index).child(2);
@@ -521,7 +517,7 @@ impl Model {
     ) -> PyResult<(f64, f64)> {
         let model = self.ask(py)?;
         let corpus = corpus(py, model.topics().or_raise(py)?.model().num_words(), &counts)?;
-        let found = run(py, threads, None, AtStop::Leave, move |_| {
+        let found = run(py, threads, None, move |_| {
             completion_perplexity(model.topics()?.model(), &corpus, seed)
         })?;
         Ok((found.value, found.std_error))
@@ -537,7 +533,7 @@ impl Model {
     ) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
         let model = self.ask(py)?;
         let is_time = self.model.name() == "hawkes";
-        let drawn = run(py, threads, None, AtStop::Leave, move |_| {
+        let drawn = run(py, threads, None, move |_| {
             let (patterns, stream) = (model.patterns()?, Stream::new(seed, "sample"));
             if is_time {
                 let drawn = patterns.sample_events(count, stream)?;

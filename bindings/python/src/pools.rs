@@ -62,10 +62,11 @@ pub(crate) fn pool(py: Python<'_>, threads: Option<usize>) -> PyResult<Arc<Threa
     Ok(pool)
 }
 
-/// Forgets pools and devices: what `os.register_at_fork` calls in the child.
+/// Forgets pools, devices and unsaved work: what `os.register_at_fork` calls in the child.
 #[pyfunction]
 #[pyo3(name = "_after_fork")]
 pub(crate) fn after_fork() {
     POOLS.store(std::ptr::null_mut(), Ordering::Release);
     crate::device::forget();
+    crate::work::forget();
 }

@@ -13,7 +13,7 @@ use crate::device;
 use crate::errors::raise;
 use crate::model::Model;
 use crate::settings::Settings;
-use crate::work::{AtStop, Link, Progress, run};
+use crate::work::{Link, Progress, run, wait_until_saved};
 
 /// Named numbers of one step.
 type Numbers = Vec<(String, f64)>;
@@ -101,9 +101,10 @@ pub(crate) fn train(
     let device = device::open(py, device, precision)?;
     let (settings, opened) = (settings.0.clone(), device.clone());
     let start_time = seconds_since_1970();
-    // Without a folder there is nothing to save, and nothing to wait for.
-    let at_stop = if directory.is_some() { AtStop::Wait } else { AtStop::Leave };
-    let trained = run(py, threads, callback.as_ref(), at_stop, move |link| {
+    if directory.is_some() {
+        wait_until_saved(py, directory.clone())?;
+    }
+    let trained = run(py, threads, callback.as_ref(), move |link| {
         if existing == Existing::Resume
             && let Some(directory) = &directory
         {
@@ -113,6 +114,7 @@ pub(crate) fn train(
             Some(given) => Data::given(&settings, given)?,
             None => Data::load(&settings)?,
         };
+        link.saves_into(directory.clone());
         let record_every = settings.trainer().record_every;
         let mut watcher =
             Watcher { link, record_every, history: Vec::new(), evaluation: Vec::new() };
@@ -128,6 +130,7 @@ pub(crate) fn train(
             program: Program { commit: None, arguments, start_time: Some(start_time) },
         };
         let model = ebp::model::Model::train_on(settings, &data, options)?;
+        link.saves_into(None);
         let history = watcher.history;
         let report = if judged {
             let findings = judge(&model, &data, &opened)?;

@@ -1,15 +1,18 @@
 //! Long work: in a pool of threads, while the caller waits without the interpreter's lock, tells its
 //! callback how far it is, and looks for Ctrl-C twenty times a second.
 //!
-//! Work is told to stop through its [`Link`]. Training looks there after every step and saves its state;
-//! what reports its progress is unwound at the next report; anything else is left to end by itself, and
-//! its result is dropped.
+//! Work is told to stop through its [`Link`]. Training looks there after every step and saves its state, for
+//! which its caller waits a moment; what reports its progress is unwound at the next report; anything else is
+//! left to end by itself, and its result is dropped. A step that takes longer than that moment ends behind the
+//! caller's back: whoever opens its folder waits for it, and so does the interpreter before it ends.
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -21,6 +24,13 @@ use crate::pools::pool;
 
 /// How long the caller waits between two looks at its signals.
 const TICK: Duration = Duration::from_millis(50);
+
+/// So many times an interrupted caller looks whether the state is saved: 0.7 s, as Ctrl-C is to take a second at most.
+const PATIENCE: u32 = 14;
+
+/// Work that saves its state behind its caller's back. Locked only by who has the interpreter's lock, which a fork
+/// takes too: no child finds it locked.
+static UNSAVED: Mutex<Vec<Arc<Link>>> = Mutex::new(Vec::new());
 
 /// How far a piece of work is.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +53,10 @@ struct News {
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     stop: AtomicBool,
+    has_ended: AtomicBool,
     news: Mutex<News>,
+    /// The folder that gets the state of work that is told to stop now, if it has one.
+    folder: Mutex<Option<PathBuf>>,
 }
 
 /// What unwinds work that was told to stop; nobody but [`run`] sees it.
@@ -51,7 +64,17 @@ struct Stopped;
 
 impl Link {
     fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.news)
+    }
+
+    /// Says where the state is saved if the work is told to stop from here on: nowhere before training and after it.
+    pub(crate) fn saves_into(&self, folder: Option<PathBuf>) {
+        self.check();
+        *locked(&self.folder) = folder;
+    }
+
+    fn has_something_to_save(&self) -> bool {
+        locked(&self.folder).is_some()
     }
 
     /// The flag that training looks at.
@@ -102,11 +125,8 @@ impl Link {
     }
 }
 
-/// Whether work that was told to stop is waited for, because it has something to save.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AtStop {
-    Wait,
-    Leave,
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does `work` in the pool of `threads` and waits for it.
@@ -114,7 +134,6 @@ pub(crate) fn run<R: Send + 'static>(
     py: Python<'_>,
     threads: Option<usize>,
     callback: Option<&Bound<'_, PyAny>>,
-    at_stop: AtStop,
     work: impl FnOnce(&Link) -> ebp::Result<R> + Send + 'static,
 ) -> PyResult<R> {
     let pool = pool(py, threads)?;
@@ -123,17 +142,21 @@ pub(crate) fn run<R: Send + 'static>(
     let of_work = Arc::clone(&link);
     pool.spawn(move || {
         let result = catch_unwind(AssertUnwindSafe(|| work(&of_work)));
+        of_work.has_ended.store(true, Ordering::Release);
         // Nobody waits any more if the caller was interrupted.
         let _ = sender.send(result);
     });
     let mut interruption: Option<PyErr> = None;
+    let mut patience = PATIENCE;
     loop {
         let waited;
         (receiver, waited) = py.detach(move || {
             let waited = receiver.recv_timeout(TICK);
             (receiver, waited)
         });
-        let heard = link.deliver(py, callback).and_then(|()| py.check_signals());
+        // A callback that raised has ended the work, and is not asked again.
+        let listener = callback.filter(|_| interruption.is_none());
+        let heard = link.deliver(py, listener).and_then(|()| py.check_signals());
         match waited {
             Ok(result) => {
                 if let Some(interruption) = interruption {
@@ -150,15 +173,62 @@ pub(crate) fn run<R: Send + 'static>(
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
-        if let Err(error) = heard {
-            link.stop.store(true, Ordering::Relaxed);
-            // The second Ctrl-C does not wait for the state to be saved.
-            if at_stop == AtStop::Leave || interruption.is_some() {
-                return Err(error);
+        match (heard, interruption.take()) {
+            (Ok(()), None) => {}
+            (Err(first), None) => {
+                link.stop.store(true, Ordering::Relaxed);
+                if !link.has_something_to_save() {
+                    return Err(first);
+                }
+                interruption = Some(first);
             }
-            interruption = Some(error);
+            (Ok(()), Some(first)) if patience > 0 => {
+                patience -= 1;
+                interruption = Some(first);
+            }
+            (Ok(()), Some(first)) => {
+                link.warn(
+                    "the step under way takes its time; its state will be saved when it ends, which Python \
+                     waits for before it ends itself"
+                        .to_owned(),
+                );
+                locked(&UNSAVED).push(Arc::clone(&link));
+                // A warning that is made an error must not take the interruption's place.
+                let _ = link.deliver(py, None);
+                return Err(first);
+            }
+            // The second Ctrl-C does not wait for the state to be saved.
+            (Err(second), Some(_)) => return Err(second),
         }
     }
+}
+
+/// Waits for states that are still being saved: of the run in `folder`, or of all.
+#[pyfunction]
+#[pyo3(name = "_wait_until_saved", signature = (folder = None))]
+#[allow(clippy::needless_pass_by_value, reason = "as Python hands it over")]
+pub(crate) fn wait_until_saved(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<()> {
+    let same = |link: &Link, folder: &Path| {
+        let saves_into = locked(&link.folder).as_ref().and_then(|kept| kept.canonicalize().ok());
+        saves_into.is_some() && saves_into == folder.canonicalize().ok()
+    };
+    loop {
+        let is_saving = {
+            let mut unsaved = locked(&UNSAVED);
+            unsaved.retain(|link| !link.has_ended.load(Ordering::Acquire));
+            unsaved.iter().any(|link| folder.as_ref().is_none_or(|folder| same(link, folder)))
+        };
+        if !is_saving {
+            return Ok(());
+        }
+        py.detach(|| thread::sleep(TICK));
+        py.check_signals()?;
+    }
+}
+
+/// The child of a fork has none of this work.
+pub(crate) fn forget() {
+    locked(&UNSAVED).clear();
 }
 
 /// A mistake of the library, in its words.

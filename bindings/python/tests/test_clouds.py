@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -71,6 +72,15 @@ def test_scores_say_how_they_were_found(clouds, sets):
     assert len(one["log_densities"]) == 20 and one["outside"] == 0
 
 
+def test_scores_are_a_table_in_notebooks(clouds, rng):
+    records = clouds.score_details(rng.normal(size=(21, 5, 3)), draws=0, proposals=100)
+    page = records._repr_html_()
+    assert page.count("<tr>") == 1 + 20 and page.endswith("and 1 more sets")
+    # Numbers of a set are columns, those of its points are not.
+    assert "<th>log_likelihood</th>" in page and "energies" not in page
+    assert clouds.score_details([[[0.0, 0.0, 0.0]]], draws=0, proposals=100)._repr_html_().endswith("</table>")
+
+
 def test_features_by_name(clouds, sets):
     assert clouds.transform(sets).shape == (9, 12)
     assert clouds.transform(sets, features="mean").shape == (9, 3)
@@ -136,6 +146,17 @@ def test_saved_models_answer_alike(clouds, sets, tmp_path):
     assert loaded.sample(2, points=9).tobytes() == clouds.sample(2, points=9).tobytes()
     with pytest.raises(ValueError, match="found files in it"):
         clouds.save(tmp_path / "model")
+
+
+def test_saved_models_are_what_hubs_read(clouds, tmp_path):
+    clouds.save(tmp_path / "model")
+    (weights,) = (tmp_path / "model").rglob("*.safetensors")
+    content = weights.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    # Texts alone, and the format without which readers of hubs refuse a file; tensors begin at a multiple of eight.
+    assert json.loads(content[8 : 8 + length])["__metadata__"] == {"format": "pt"} and length % 8 == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: ebp\ntags:\n- energy-based-process\n- clouds\n- importance\n---\n")
 
 
 def test_history_and_progress_are_told(sets):

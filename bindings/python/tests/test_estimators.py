@@ -169,7 +169,7 @@ def test_regressors_draw_score_and_validate():
         model.fit(X, y)
         assert model.sample(X[:5], 4, seed=1).shape == (4, 5)
         assert model.log_density(X[:5], y[:5]).shape == (5,)
-        assert "log marginal" in model._repr_html_()
+        assert "log marginal" in model._repr_html_() and "fitted length_scale" in model._repr_html_()
         assert cross_val_score(model, X, y, cv=3).shape == (3,)
     assert model.hyperparameters_["degrees_of_freedom"] > 2
 

@@ -155,8 +155,9 @@ except KeyboardInterrupt:
 """
 
 
-def interrupt(code: str, *arguments: str) -> tuple[float, str]:
-    """Starts a program, sends Ctrl-C once it is ready, and says how long it took to end."""
+def interrupt(code: str, *arguments: str) -> tuple[float, str, str]:
+    """Starts a program and sends Ctrl-C once it is ready. Gives how long it took to say that it was interrupted, what
+    it printed then, and its warnings."""
     program = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -171,31 +172,54 @@ def interrupt(code: str, *arguments: str) -> tuple[float, str]:
         assert line, program.communicate()[1]
         rest += line
     seconds = time.perf_counter() - sent
-    program.communicate(timeout=60)
-    return seconds, rest
+    printed, told = program.communicate(timeout=60)
+    return seconds, rest + printed, told
 
 
 def test_an_interrupted_training_keeps_its_checkpoint(tmp_path):
-    seconds, _ = interrupt(TRAIN, str(tmp_path / "run"))
+    seconds, *_ = interrupt(TRAIN, str(tmp_path / "run"))
     assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
     model = ebp.load(tmp_path / "run")
     assert 3 <= model._ask.step < 1_000_000 and not model._ask.is_finished and model._ask.is_resumable
 
 
-def test_an_interrupted_training_without_a_folder_does_not_wait():
-    # A fit of a Gaussian process to 3,000 elements is one step, which takes longer than the test allows.
-    code = """
-import os, threading, numpy as np, ebp
-t = np.random.default_rng(0).uniform(0, 9, 3000)
-threading.Timer(0.5, lambda: print("ready", flush=True)).start()
+# A step takes seconds with so many proposals.
+LONG_STEP = """
+import sys, threading, ebp
+settings = {"train.num_steps": 2, "data.num_shapes": 40, "data.num_points": 64, "data.held_out": 5, "batch_size": 8,
+            "evaluation.num_sets": 1, "model.energy_widths": [512, 512], "model.num_proposals": 30_000}
+def told(progress):
+    if progress.done == 0:
+        # By then the first step is under way.
+        threading.Timer(0.3, lambda: print("ready", flush=True)).start()
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+model = ebp.Clouds("shapes", settings, seed=1, directory=folder, threads=1, progress=told)
 try:
-    ebp.Curves("table", {"process": "gp"}).fit(t, np.sin(t) + 0.1 * np.cos(50 * t))
+    model.fit()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-    os._exit(0)
 """
-    seconds, _ = interrupt(code)
+GOES_ON = """
+print(ebp.load(folder)._ask.step)
+print(model.set_params(progress=None).fit(resume=True)._ask.step)
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "printed", "step"), [("", [], 1), (GOES_ON, ["1", "2"], 2)], ids=["ends", "goes-on"]
+)
+def test_a_long_step_is_saved_behind_the_back_of_who_interrupted_it(tmp_path, then, printed, step):
+    seconds, rest, told = interrupt(LONG_STEP + then, str(tmp_path / "run"))
     assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
+    assert "EbpWarning: the step under way takes its time" in told
+    assert rest.split() == ["interrupted", *printed]
+    assert ebp.load(tmp_path / "run")._ask.step == step
+
+
+def test_an_interrupted_training_without_a_folder_does_not_wait():
+    seconds, _, told = interrupt(LONG_STEP)
+    assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
+    assert told == ""
 
 
 def test_an_interrupted_distance_ends_at_once():
@@ -210,7 +234,7 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
     import os; os._exit(0)
 """
-    seconds, _ = interrupt(code)
+    seconds, *_ = interrupt(code)
     assert seconds < 1.0, f"Ctrl-C took {seconds:.2f} s"
 
 

@@ -12,6 +12,7 @@ same bytes as the command line, on any number of threads.
 
 from __future__ import annotations
 
+import atexit
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,9 @@ __all__ = [
 if hasattr(os, "register_at_fork"):
     # A child has none of its parent's threads: its pools are built anew.
     os.register_at_fork(after_in_child=_core._after_fork)
+
+# An interrupted training whose last step takes its time still saves its state.
+atexit.register(_core._wait_until_saved)
 
 
 def load(

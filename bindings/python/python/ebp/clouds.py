@@ -163,7 +163,7 @@ class Clouds(Estimator):
         most_draws: int = 2048,
         proposals: int = 32768,
         seed: int = 0,
-    ) -> list[dict[str, Any]]:
+    ) -> _html.Records:
         """What ``ebp score`` says about each set, as a record.
 
         ``log_likelihood`` and ``std_error`` are of the whole set, in nats; ``holds`` says whether that error
@@ -174,7 +174,7 @@ class Clouds(Estimator):
         """
         found, _ = clouds(X)
         with watched(self.progress) as callback:
-            return self._ask.score(
+            records = self._ask.score(
                 found,
                 prior=prior,
                 draws=draws,
@@ -184,6 +184,7 @@ class Clouds(Estimator):
                 threads=self.threads,
                 callback=callback,
             )
+        return _html.Records(records)
 
     def code_scores(self, X: CloudsLike, *, prior: str = "kernel") -> dict[str, Double]:
         """How strange each set is, in the time of encoding it: the columns of ``ebp score --codes-only``.

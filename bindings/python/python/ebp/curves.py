@@ -45,14 +45,13 @@ class Forecast:
     def _repr_html_(self) -> str:
         head = ["t", "mean", *(f"{100 * q:.0f} %" for q in QUANTILES), "highest modes (mass)"]
         rows = []
-        for place in range(min(len(self.locations), 20)):
+        for place in range(len(self.locations))[: _html.SHOWN]:
             modes = ", ".join(f"{v:.3g} ({mass:.2f})" for v, _, mass in self.modes[place][:3])
             t = ", ".join(_html.number(t) for t in self.locations[place])
             mean = ", ".join(_html.number(x) for x in self.mean[place])
             quantiles = [_html.number(x) for x in self.quantiles[place]]
             rows.append([t, mean, *(quantiles or [""] * len(QUANTILES)), modes])
-        more = len(self.locations) - len(rows)
-        return _html.table(rows, head) + (f"and {more} more locations" if more > 0 else "")
+        return _html.table(rows, head) + _html.rest(len(self.locations), "locations")
 
 
 class Curves(Estimator):

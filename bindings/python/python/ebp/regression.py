@@ -146,7 +146,8 @@ class ExactRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: 
     def _repr_html_(self) -> str:
         rows = [(name, value) for name, value in self.get_params().items()]
         if hasattr(self, "numbers_"):
-            rows += [(name, _html.number(value)) for name, value in self.hyperparameters_.items()]
+            found = self.hyperparameters_.items()
+            rows += [(f"fitted {name}", _html.number(value)) for name, value in found]
             rows.append(("log marginal likelihood", _html.number(self.log_marginal_likelihood_)))
         return f"<h4>{type(self).__name__}</h4>{_html.table(rows)}"
 
