@@ -60,6 +60,7 @@ docs/pictures, with the command of the page that shows it:
   completion_mnist.png      docs/completion.md: ebp reproduce mnist --data mnist/ --models ebp-exact
   completion_faces.png      docs/completion.md: ebp reproduce celeba --data img_align_celeba_8k.zip --models ebp-exact
   calibration-el-nino.png   docs/calibration.md: tools/data/el_nino.py, ebp train, ebp calibrate
+  calibration-digits.png    docs/calibration.md: ebp calibrate models/digits, in a folder with mnist/
   topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
   redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
   latents/{gplvm,bruno,statistician}.png   docs/latents.md, the command above each
