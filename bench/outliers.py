@@ -7,7 +7,7 @@ Known: the chairs of modelnet10/chair.npy that models/chairs did not learn from 
 models/chairs/codes.npy). Strange: twelve shapes of each other class, evenly from the file, and a hundred
 shapes of the Princeton Shape Benchmark that are no furniture, evenly from the list. The model has seen none
 of them. Needs numpy. --laplace adds the likelihood of all points, at θ = μ and with θ integrated out by Laplace's
-approximation (--draws 0), the latter also without sets whose value their own nearest neighbours rule out.
+approximation (--draws 0), and says how many values the sets' own nearest neighbours rule out.
 """
 
 import argparse
@@ -87,13 +87,11 @@ def main():
     if options.laplace:
         columns.append(("log p of the points at θ = μ", lambda row: -row["energy"] - row["log_partition"]))
         columns.append(("log p, Laplace", likelihood))
-        columns.append(("log p, Laplace, of possible values", lambda row: likelihood(row) if row["is_possible"] else None))
         ruled_out = {name: sum(not row["is_possible"] for row in rows) for name, rows in found.items()}
         print("above what their neighbours allow:", ruled_out)
     print("\n| area under the curve by | other classes | Princeton |\n|---|---|---|")
     for title, number in columns:
-        numbers = {name: map(number, rows) for name, rows in found.items()}
-        of = {name: np.array([x for x in values if x is not None], float) for name, values in numbers.items()}
+        of = {name: np.array([number(row) for row in rows], float) for name, rows in found.items()}
         cells = [f"{area(of['chairs'], of[s]):.3f} ± {half_width(of['chairs'], of[s]):.3f}" for s in ("others", "princeton")]
         print(f"| {title} | {cells[0]} | {cells[1]} |")
 
