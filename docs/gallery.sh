@@ -59,6 +59,7 @@ docs/pictures, with the command of the page that shows it:
   completion.png            docs/completion.md: ebp reproduce completion --seconds 30
   completion_{mnist,faces}_large.png   docs/completion.md: ebp reproduce mnist|celeba --preset mnist-large|celeba-large
   calibration-el-nino.png   docs/calibration.md: tools/data/el_nino.py, ebp train, ebp calibrate
+  calibration-digits.png    docs/calibration.md: ebp calibrate models/digits, in a folder with mnist/
   topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
   redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
   latents/{gplvm,bruno,statistician}.png   docs/latents.md, the command above each

@@ -274,12 +274,13 @@ encoder learned from and was chosen by, and is judged on sets that neither has s
 cache, or a fifth of all. C is 1, or chosen by cross-validation of what the machine learns from. The
 class of a set is the folder or file it comes from. An untrained encoder of the same shape stands beside
 it. The paper learns the encoder from ShapeNet, classifies ModelNet40 and turns shapes about the axis of
-gravity: --classify, --turn-axis.
+gravity: --classify, --turn-axis. That axis must be the same in both: 1 for ShapeNet and ModelNet40's
+HDF5, 2 for ModelNet40's meshes and the built-in shapes.
 
 Examples:
   ebp reproduce table2
   ebp reproduce table2 --preset cloud --data modelnet10/ --set model.latent_dim=256
-  ebp reproduce table2 --preset cloud --data shapenet/ --classify modelnet40.ebp --turn-axis 2";
+  ebp reproduce table2 --preset cloud --data shapenet/ --classify modelnet40.ebp --turn-axis 1";
 
 /// Arguments of `ebp reproduce table2`.
 #[derive(Debug, Args)]

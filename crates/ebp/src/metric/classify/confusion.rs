@@ -57,10 +57,13 @@ impl Confusion {
         self.correct() as f64 / self.total() as f64
     }
 
-    /// The standard error of the accuracy of independent items: √(a(1 − a)/n).
+    /// The standard error of the accuracy a of n independent items, Wilson's: √(a(1 − a)/n + z²/4n²)/(1 + z²/n)
+    /// with z of a 95 % interval. It is √(a(1 − a)/n) of many, and not 0 where all are right.
     pub fn accuracy_std_error(&self) -> f64 {
-        let accuracy = self.accuracy();
-        (accuracy * (1.0 - accuracy) / self.total() as f64).sqrt()
+        const Z: f64 = 1.96;
+        let (accuracy, count) = (self.accuracy(), self.total() as f64);
+        let square = accuracy * (1.0 - accuracy) / count + (0.5 * Z / count).powi(2);
+        square.sqrt() / (1.0 + Z * Z / count)
     }
 
     /// Of the items of a class, the share that was found; NaN if there are none.
@@ -79,6 +82,20 @@ impl Confusion {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of items that are all right Wilson's interval reaches from n/(n + z²) to 1. Of many it is the
+    /// normal law's, but for terms of 1/n.
+    #[test]
+    fn the_error_of_the_accuracy_is_wilsons() {
+        let mut all_right = Confusion::new(1);
+        all_right.add([(0, 0); 120]).unwrap();
+        let width = 1.0 - 120.0 / (120.0 + 1.96 * 1.96);
+        assert!((2.0 * 1.96 * all_right.accuracy_std_error() - width).abs() < 1e-12);
+        let mut many = Confusion::new(2);
+        many.add((0..100_000).map(|item| (0, usize::from(item % 4 == 0)))).unwrap();
+        let normal = (0.75_f64 * 0.25 / 1e5).sqrt();
+        assert!((many.accuracy_std_error() / normal - 1.0).abs() < 1e-4);
+    }
 
     #[test]
     fn shares_are_those_of_the_table() {
