@@ -3,6 +3,7 @@
 //! All are mixed with some white, because shading darkens them: dark ends of maps would show no form.
 
 use super::super::colour::{self, ColourMap};
+use super::picture::encoded;
 use super::scene::{Placement, Up};
 use crate::{Error, Result};
 
@@ -57,12 +58,12 @@ pub fn height_axis(dim: usize, up: Up) -> usize {
     if dim < 3 || up == Up::Y { 1 } else { 2 }
 }
 
-/// Red, green and blue from the place in the cloud, of one lightness: (p + 1)/2 over its length.
+/// Red, green and blue light from the place in the cloud, as much of it everywhere: (p + 1)/2 over its length.
 pub fn by_place(points: &[f32], dim: usize, placement: &Placement) -> Vec<[u8; 3]> {
     let colour = |point: &[f32]| {
         let share = placement.place(point).map(|number| (0.5 * (number + 1.0)).clamp(0.001, 1.0));
         let size = super::space::length(share);
-        lighter(share.map(|number| (255.0 * number / size).round() as u8))
+        share.map(|number| (255.0 * encoded(number / size)).round() as u8)
     };
     points.chunks_exact(dim.max(2)).map(colour).collect()
 }
