@@ -11,7 +11,15 @@ const fromNpm = async () => {
   return packed.default ? packed.default.executablePath() : packed.executablePath();
 };
 
-export const launch = async () => chromium.launch({
+const options = async () => ({
   executablePath: process.env.CHROMIUM || (await fromNpm()),
   args: ["--no-sandbox", "--headless=shell", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"],
 });
+
+export const launch = async () => chromium.launch(await options());
+
+// The same and its process, for those who kill it.
+export const launchProcess = async () => {
+  const server = await chromium.launchServer(await options());
+  return { browser: await chromium.connect(server.wsEndpoint()), kill: () => server.process().kill("SIGKILL") };
+};
