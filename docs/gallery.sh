@@ -63,8 +63,7 @@ docs/pictures, with the command of the page that shows it:
   topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
   redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
   latents/{gplvm,bruno,statistician}.png   docs/latents.md, the command above each
-  view_light.png            docs/view.md: ebp view of the twelve chairs of docs/start.md, then chromium --headless
-                            --use-angle=swiftshader --window-size=1200,760 --virtual-time-budget=4000 --screenshot
+  view_*.png                docs/view.md: tools/browser/check --pictures docs/pictures
 docs/results: the command above each picture of docs/results/README.md; curves by ebp plot
 END
         exit 0 ;;
