@@ -63,8 +63,7 @@ docs/pictures, with the command of the page that shows it:
   topics_classes.png        docs/topics.md: ebp train lda --data 20news.feat, 50 topics
   redwood_*.png             docs/patterns.md: ebp train geyer --data redwood.dat
   latents/{gplvm,bruno,statistician}.png   docs/latents.md, the command above each
-  view_light.png            docs/view.md: ebp view of the twelve chairs of docs/start.md, then chromium --headless
-                            --use-angle=swiftshader --window-size=1200,760 --virtual-time-budget=4000 --screenshot
+  view_*.png                docs/view.md: tools/browser/check --pictures docs/pictures
 docs/results: the command above each picture of docs/results/README.md; curves by ebp plot
 END
         exit 0 ;;
@@ -78,7 +77,7 @@ render() { "$ebp" render "$@" --threads "$threads" -q; }
 
 # Twelve chairs of models/chairs, in the colours of PointFlow's figures.
 sample -n 12 --seed 1 -o "$work/chairs.npy"
-render "$work/chairs.npy" --colour place --columns 6 --size 240x240 -o "$out/chairs.png"
+render "$work/chairs.npy" --colour place --columns 6 --size 300x300 --radius 0.034 -o "$out/chairs.png"
 
 # A built-in chair of 20,000 points.
 "$ebp" data shapes --class chair -n 6 --points 20000 "$work/dense" > "$work/said"

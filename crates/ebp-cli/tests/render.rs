@@ -109,6 +109,46 @@ fn colours_come_from_coordinates_values_and_names() {
     assert_eq!(fs::read(at.join("clear.png")).unwrap()[25], 6, "it has opacity");
 }
 
+/// Points that bring their colours along: those of a PLY file, as bytes and as shares, and those of an array.
+#[test]
+fn own_colours_are_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let head = |kind: &str| {
+        let colours = ["red", "green", "blue"].map(|name| format!("property {kind} {name}\n"));
+        let places = ["x", "y", "z"].map(|name| format!("property float {name}\n"));
+        let (places, colours) = (places.concat(), colours.concat());
+        format!("ply\nformat ascii 1.0\nelement vertex 2\n{places}{colours}end_header\n")
+    };
+    fs::write(at.join("bytes.ply"), head("uchar") + "0 0 0 255 0 0\n0 0 1 0 0 255\n").unwrap();
+    fs::write(at.join("shares.ply"), head("float") + "0 0 0 1 0 0\n0 0 1 0 0 1\n").unwrap();
+    fs::write(at.join("none.xyz"), "0 0 0\n0 0 1\n").unwrap();
+    write(&at.join("colours.npy"), &[2, 3], vec![255.0, 0.0, 0.0, 0.0, 0.0, 255.0]);
+    let mut pictures = Vec::new();
+    for arguments in ["bytes.ply", "shares.ply", "none.xyz --values colours.npy"] {
+        let more = "--colour own --size 60x90 --no-ground --radius 0.3 -o own.png";
+        drawn(at, &format!("{arguments} {more}"));
+        pictures.push(fs::read(at.join("own.png")).unwrap());
+    }
+    assert!(pictures[0] == pictures[1] && pictures[1] == pictures[2]);
+    // The upper sphere is blue, the lower one red.
+    let picture = image::load_from_memory(&pictures[0]).unwrap().into_rgb8();
+    let sum = |rows: std::ops::Range<u32>, channel: usize| -> u64 {
+        rows.flat_map(|y| (0..60).map(move |x| (x, y)))
+            .map(|(x, y)| u64::from(picture.get_pixel(x, y)[channel]))
+            .sum()
+    };
+    assert!(sum(0..45, 2) > sum(0..45, 0) && sum(45..90, 0) > sum(45..90, 2));
+    write(&at.join("few.npy"), &[2], vec![0.0; 2]);
+    for (arguments, words) in [
+        ("none.xyz", "needs a colour for each point, found none in `none.xyz`"),
+        ("none.xyz --values few.npy", "red, green and blue for each of 2 points, found shape [2]"),
+    ] {
+        let text = refused(at, &format!("{arguments} --colour own -o a.png"));
+        assert!(text.contains(words), "{arguments}: {text}");
+    }
+}
+
 #[test]
 fn threads_change_nothing() {
     let folder = tempfile::tempdir().unwrap();

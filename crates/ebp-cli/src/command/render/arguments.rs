@@ -17,6 +17,7 @@ Colours of --colour:
   place          red, green and blue from the three coordinates, as in PointFlow's and PVD's figures
   values         the numbers of --values, with a scale beside the clouds
   label          whole numbers of --values, a colour each
+  own            red, green and blue of PLY files, or of --values with three numbers a point
   #rrggbb        one colour; also white, black, grey, blue, orange, green, red, pink, sand
 
 --values takes an array with a number for each point of SRC, such as
@@ -92,7 +93,7 @@ pub(crate) struct RenderArguments {
     #[arg(long, visible_alias = "color", value_name = "WHAT", help_heading = "Colours")]
     pub(super) colour: Option<String>,
 
-    /// A .npy file with a number for each point of SRC
+    /// A .npy file with a number for each point of SRC, or three for --colour own
     #[arg(long, value_name = "FILE", help_heading = "Colours")]
     pub(super) values: Option<PathBuf>,
 
@@ -133,7 +134,7 @@ pub(crate) struct RenderArguments {
     pub(super) up: ebp::figure::render::Up,
 
     /// Where the light comes from: degrees right of the camera, degrees above the ground
-    #[arg(long, value_name = "AZIMUTH,ELEVATION", default_value = "-55,58", value_parser = range_any, allow_hyphen_values = true, help_heading = "Light")]
+    #[arg(long, value_name = "AZIMUTH,ELEVATION", default_value = "-45,66", value_parser = range_any, allow_hyphen_values = true, help_heading = "Light")]
     pub(super) light: [f32; 2],
 
     /// Half the angle at which the lamp is seen, in degrees: the softness of shadows
@@ -217,7 +218,7 @@ mod tests {
         assert!(size("800").is_err() && size("800x").is_err() && size("-1x3").is_err());
         assert_eq!(range("-1, 2.5"), Ok([-1.0, 2.5]));
         assert!(range("2,1").is_err() && range("1").is_err() && range("nan,1").is_err());
-        assert_eq!(range_any("-55,58"), Ok([Lamp::default().azimuth, Lamp::default().elevation]));
+        assert_eq!(range_any("-45,66"), Ok([Lamp::default().azimuth, Lamp::default().elevation]));
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use ebp::data::CloudSource;
+use ebp::data::cloud::cloud_files;
+use ebp::data::mesh::read_vertex_colours;
 use ebp::data::npy::{Array, read_npy};
 use ebp::figure::render::{Key, Panel, Placement, Scene, Sheet, paint};
 use ebp::model::read_cloud_inputs;
@@ -29,6 +32,8 @@ enum Paint {
     Place,
     Values,
     Label,
+    /// A colour for each point of SRC.
+    Own(Vec<[u8; 3]>),
     One([u8; 3]),
 }
 
@@ -47,7 +52,9 @@ pub(super) fn read(
         )));
     }
     let chosen = choose(&source, arguments, moves)?;
-    let (paint, values) = (paint_of(arguments, dim)?, values_of(arguments, &source)?);
+    let starts = ranges_of(&source);
+    let paint = paint_of(arguments, dim, starts.last().map_or(0, |last| last.end))?;
+    let values = values_of(arguments, &paint, &starts)?;
     let is_alike = arguments.same_scale || arguments.steps;
     let all: Vec<&[f32]> = chosen.iter().map(|cloud| cloud.points.as_ref()).collect();
     let place = |clouds: &[&[f32]], numbers: Range<usize>| {
@@ -63,10 +70,10 @@ pub(super) fn read(
     let numbers = |cloud: &Chosen<'_>| -> Option<Vec<f32>> {
         match paint {
             Paint::Axis(axis) => Some(paint::coordinate(&cloud.points, dim, axis)),
-            Paint::Values | Paint::Label => values
-                .as_ref()
-                .map(|(values, starts)| values[starts[cloud.number].clone()].to_vec()),
-            Paint::Place | Paint::One(_) => None,
+            Paint::Values | Paint::Label => {
+                values.as_ref().map(|values| values[starts[cloud.number].clone()].to_vec())
+            }
+            Paint::Place | Paint::Own(_) | Paint::One(_) => None,
         }
     };
     let numbers: Vec<Option<Vec<f32>>> = chosen.iter().map(numbers).collect();
@@ -92,6 +99,7 @@ pub(super) fn read(
             }
             Paint::Label => paint::by_label(numbers),
             Paint::Place => paint::by_place(&cloud.points, dim, &placement),
+            Paint::Own(colours) => colours[starts[cloud.number].clone()].to_vec(),
             Paint::One(colour) => vec![*colour],
         };
         let scene = Scene::new(&cloud.points, dim, &placement, colours, arguments.radius)?;
@@ -155,7 +163,11 @@ fn choose<'a>(
         .collect())
 }
 
-fn paint_of(arguments: &RenderArguments, dim: usize) -> Result<Paint, Failure> {
+fn paint_of(
+    arguments: &RenderArguments,
+    dim: usize,
+    num_points: usize,
+) -> Result<Paint, Failure> {
     let default = if arguments.values.is_some() { "values" } else { "height" };
     let word = arguments.colour.as_deref().unwrap_or(default);
     let needs_values = matches!(word, "values" | "label");
@@ -173,35 +185,100 @@ fn paint_of(arguments: &RenderArguments, dim: usize) -> Result<Paint, Failure> {
         "place" => Paint::Place,
         "values" => Paint::Values,
         "label" => Paint::Label,
+        "own" => Paint::Own(own_colours(arguments, num_points)?),
         other => Paint::One(paint::colour_named(other).map_err(|error| {
             Failure::Usage(miette!(
                 help = "`ebp render --help` lists what colours can mean",
-                "expected height, x, y, z, place, values, label or a colour: {error}"
+                "expected height, x, y, z, place, values, label, own or a colour: {error}"
             ))
         })?),
     })
 }
 
-/// All numbers, and those of each cloud.
-type Values = (Vec<f32>, Vec<Range<usize>>);
+/// Which points of all are those of each cloud.
+fn ranges_of(source: &CloudSource) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let mut next = |number: usize| {
+        let start = end;
+        end += source.size(number);
+        start..end
+    };
+    (0..source.num_sets()).map(&mut next).collect()
+}
 
-fn values_of(arguments: &RenderArguments, source: &CloudSource) -> Result<Option<Values>, Failure> {
-    let Some(path) = &arguments.values else { return Ok(None) };
+/// A number for each point, where colours are made of numbers.
+fn values_of(
+    arguments: &RenderArguments,
+    paint: &Paint,
+    clouds: &[Range<usize>],
+) -> Result<Option<Vec<f32>>, Failure> {
+    let Some(path) = arguments.values.as_ref().filter(|_| !matches!(paint, Paint::Own(_))) else {
+        return Ok(None);
+    };
     let Array { shape, values } = read_npy::<f32>(path)?;
-    let mut ranges = Vec::new();
-    let mut total = 0;
-    for number in 0..source.num_sets() {
-        ranges.push(total..total + source.size(number));
-        total += source.size(number);
-    }
+    let total = clouds.last().map_or(0, |last| last.end);
     if values.len() != total {
         return Err(Failure::Usage(miette!(
-            help = "all clouds of SRC need their values, also those that are not drawn",
+            help = "all clouds of SRC need their values, also those that are not drawn; \
+                    `--colour own` takes three numbers for each",
             "`{}` must hold a number for each of {total} points, found shape {shape:?}",
             path.display()
         )));
     }
-    Ok(Some((values, ranges)))
+    Ok(Some(values))
+}
+
+/// The colours that points bring along: three numbers each of `--values`, or what PLY files say.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clipped to a byte")]
+fn own_colours(arguments: &RenderArguments, num_points: usize) -> Result<Vec<[u8; 3]>, Failure> {
+    let Some(path) = &arguments.values else { return colours_of_files(arguments, num_points) };
+    let Array { shape, values } = read_npy::<f32>(path)?;
+    if shape.last() != Some(&3) || values.len() != 3 * num_points {
+        return Err(Failure::Usage(miette!(
+            help = "all clouds of SRC need their colours, also those that are not drawn",
+            "`{}` must hold red, green and blue for each of {num_points} points, found shape {shape:?}",
+            path.display()
+        )));
+    }
+    // Shares of the brightest, or levels.
+    let most = if values.iter().all(|&number| number <= 1.0) { 1.0 } else { 255.0 };
+    let level = |number: &f32| (255.0 * number / most).round().clamp(0.0, 255.0) as u8;
+    Ok(values.chunks_exact(3).map(|c| [level(&c[0]), level(&c[1]), level(&c[2])]).collect())
+}
+
+fn colours_of_files(
+    arguments: &RenderArguments,
+    num_points: usize,
+) -> Result<Vec<[u8; 3]>, Failure> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for source in &arguments.sources {
+        if source.is_dir() {
+            files.extend(cloud_files(source)?);
+        } else {
+            files.push(source.clone());
+        }
+    }
+    let mut colours = Vec::new();
+    for file in &files {
+        let is_ply = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("ply"));
+        let found = if is_ply { read_vertex_colours(file)? } else { None };
+        let found = found.ok_or_else(|| {
+            Failure::Usage(miette!(
+                help = "PLY files may have `red`, `green` and `blue`; colours of others are given as an array \
+                        [points, 3] by `--values`",
+                "`--colour own` needs a colour for each point, found none in `{}`",
+                file.display()
+            ))
+        })?;
+        colours.extend(found);
+    }
+    if colours.len() != num_points {
+        return Err(Failure::Usage(miette!(
+            "expected a colour for each of {num_points} points, found {}",
+            colours.len()
+        )));
+    }
+    Ok(colours)
 }
 
 /// Clouds that compare have spheres of one size: the median.

@@ -5,32 +5,28 @@
 
 use std::io::Write;
 
-use crate::data::file::{ByteOrder, Bytes, Line, Lines};
+use crate::data::file::{ByteOrder, Bytes, Line, Lines, NumberKind, malformed};
 use crate::data::mesh::{Mesh, fan};
 use crate::error::Place;
 use crate::{Error, Result};
 
 use super::ply_header::{self, Element, Encoding, Property};
 
+/// What vertices are called, and where they are.
+const VERTEX: &str = "vertex";
+const PLACE: [&str; 3] = ["x", "y", "z"];
+const COLOUR: [&str; 3] = ["red", "green", "blue"];
+
 /// Reads a mesh; a cloud is a mesh without faces.
 pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Mesh> {
-    let mut lines = Lines::new(file, bytes, None);
-    let (encoding, elements) = ply_header::read(&mut lines)?;
-    let mut body = match encoding {
-        Encoding::Ascii => Body::Text(Words { lines, line: None, rest: "" }),
-        Encoding::Binary(order) => {
-            let mut rest = Bytes::new(file, bytes);
-            rest.advance(bytes.len() - lines.rest().len());
-            Body::Binary(rest, order)
-        }
-    };
+    let (mut body, elements) = open(bytes, file)?;
     let mut mesh = Mesh::default();
     let mut has_vertices = false;
     for element in &elements {
         match element.name.as_str() {
-            "vertex" => {
+            VERTEX => {
                 has_vertices = true;
-                read_vertices(&mut body, element, file, &mut mesh)?;
+                read_vertices(&mut body, element, file, PLACE, |place| mesh.vertices.push(place))?;
             }
             "face" => read_faces(&mut body, element, &mut mesh)?,
             _ => skip(&mut body, element)?,
@@ -49,33 +45,81 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> Result<Mesh> {
     }
 }
 
+/// Reads the colours of the vertices: `red`, `green` and `blue`, floats up to 1 or whole numbers up to what
+/// their type holds. `None` if the file has none.
+pub(crate) fn colours(bytes: &[u8], file: &str) -> Result<Option<Vec<[u8; 3]>>> {
+    let (mut body, elements) = open(bytes, file)?;
+    for element in &elements {
+        if element.name != VERTEX {
+            skip(&mut body, element)?;
+            continue;
+        }
+        let first = element.properties.iter().find(|property| property.name == COLOUR[0]);
+        let Some(first) = first else { return Ok(None) };
+        let most = match first.kind {
+            NumberKind::F16 | NumberKind::F32 | NumberKind::F64 => 1.0,
+            NumberKind::U16 => f64::from(u16::MAX),
+            _ => f64::from(u8::MAX),
+        };
+        let mut colours = Vec::new();
+        read_vertices(&mut body, element, file, COLOUR, |colour| {
+            colours.push(colour.map(|share| level(share / most)));
+        })?;
+        return Ok(Some(colours));
+    }
+    Ok(None)
+}
+
+/// A share of the brightest as a byte; what is no number is black.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clipped to a byte")]
+fn level(share: f64) -> u8 {
+    (255.0 * share).round().clamp(0.0, 255.0) as u8
+}
+
+/// What follows the header, and what it says of it.
+fn open<'a>(bytes: &'a [u8], file: &'a str) -> Result<(Body<'a>, Vec<Element>)> {
+    let mut lines = Lines::new(file, bytes, None);
+    let (encoding, elements) = ply_header::read(&mut lines)?;
+    let body = match encoding {
+        Encoding::Ascii => Body::Text(Words { lines, line: None, rest: "" }),
+        Encoding::Binary(order) => {
+            let mut rest = Bytes::new(file, bytes);
+            rest.advance(bytes.len() - lines.rest().len());
+            Body::Binary(rest, order)
+        }
+    };
+    Ok((body, elements))
+}
+
+/// Hands three properties of every vertex to `take`.
 fn read_vertices(
     body: &mut Body<'_>,
     element: &Element,
     file: &str,
-    mesh: &mut Mesh,
+    names: [&str; 3],
+    mut take: impl FnMut([f64; 3]),
 ) -> Result<()> {
     let place = |name: &str| {
         let found = element.properties.iter().position(|property| property.name == name);
         let expected = format!("a property `{name}` of the vertices");
-        found.ok_or_else(|| crate::data::file::malformed(file, Place::Byte(0), expected, "none"))
+        found.ok_or_else(|| malformed(file, Place::Byte(0), expected, "none"))
     };
-    let places = [place("x")?, place("y")?, place("z")?];
+    let places = [place(names[0])?, place(names[1])?, place(names[2])?];
     for _ in 0..element.num_rows {
-        let mut point = [0.0; 3];
+        let mut row = [0.0; 3];
         for (index, property) in element.properties.iter().enumerate() {
             if property.count.is_some() {
                 body.list(property, |_| Ok(()))?;
                 continue;
             }
             let number = body.number(property)?;
-            for (coordinate, &place) in point.iter_mut().zip(&places) {
+            for (found, &place) in row.iter_mut().zip(&places) {
                 if place == index {
-                    *coordinate = number;
+                    *found = number;
                 }
             }
         }
-        mesh.vertices.push(point);
+        take(row);
     }
     Ok(())
 }

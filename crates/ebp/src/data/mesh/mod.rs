@@ -89,6 +89,15 @@ pub fn parse_mesh(bytes: &[u8], file: &str, ending: &str) -> Result<Mesh> {
     }
 }
 
+/// Reads the colours of a PLY file's vertices, as bytes of red, green and blue; `None` if it has none.
+///
+/// # Errors
+///
+/// [`Error::Io`] if it cannot be read, [`Error::Malformed`] with the place of what is wrong.
+pub fn read_vertex_colours(path: &Path) -> Result<Option<Vec<[u8; 3]>>> {
+    ply::colours(&read_bytes(path)?, &name_of(path))
+}
+
 /// Writes a mesh in the format of the path's ending.
 ///
 /// # Errors

@@ -23,9 +23,9 @@ pub struct Lamp {
 }
 
 impl Default for Lamp {
-    /// High from the left, a little in front: the shadow falls to the right and back.
+    /// High from the left, a little in front, and wide: the shadow falls to the right and back and is soft.
     fn default() -> Self {
-        Self { azimuth: -55.0, elevation: 58.0, softness: 9.0 }
+        Self { azimuth: -45.0, elevation: 66.0, softness: 18.0 }
     }
 }
 

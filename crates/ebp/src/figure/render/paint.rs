@@ -3,11 +3,14 @@
 //! All are mixed with some white, because shading darkens them: dark ends of maps would show no form.
 
 use super::super::colour::{self, ColourMap};
+use super::picture::encoded;
 use super::scene::{Placement, Up};
 use crate::{Error, Result};
 
 /// Share of white in every colour.
 const WHITE_SHARE: f32 = 0.10;
+/// What colours by place are brightened by: the light of PointFlow's scene, about 1.4 on what looks up, over the 1.1 here.
+const GAIN: f32 = 1.25;
 /// Where maps begin: what is darker shows no form.
 const MAP_START: f64 = 0.10;
 
@@ -57,12 +60,13 @@ pub fn height_axis(dim: usize, up: Up) -> usize {
     if dim < 3 || up == Up::Y { 1 } else { 2 }
 }
 
-/// Red, green and blue from the place in the cloud, of one lightness: (p + 1)/2 over its length.
+/// Red, green and blue light from the place in the cube around the cloud, as much of it everywhere: the place from 0
+/// to 1 on every axis over its length, as in PointFlow's figures, whose lamp is brighter than the one here.
 pub fn by_place(points: &[f32], dim: usize, placement: &Placement) -> Vec<[u8; 3]> {
     let colour = |point: &[f32]| {
-        let share = placement.place(point).map(|number| (0.5 * (number + 1.0)).clamp(0.001, 1.0));
+        let share = placement.share(point).map(|number| number.max(0.001));
         let size = super::space::length(share);
-        lighter(share.map(|number| (255.0 * number / size).round() as u8))
+        share.map(|number| (255.0 * encoded((GAIN * number / size).min(1.0))).round() as u8)
     };
     points.chunks_exact(dim.max(2)).map(colour).collect()
 }
@@ -125,6 +129,22 @@ mod tests {
         let [low, high] = range_of([7.0].into_iter())?;
         assert!(low < 7.0 && high > 7.0);
         assert!(range_of([f32::NAN].into_iter()).is_err());
+        Ok(())
+    }
+
+    /// The corner that is farthest along all axes is as red as it is green and blue; the one at x alone is red.
+    #[test]
+    fn places_have_the_colours_of_their_axes() -> Result<()> {
+        let points = [0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 2.0, 2.0, 2.0];
+        let placement = Placement::around(&[&points], 3, Up::Z)?;
+        let colours = by_place(&points, 3, &placement);
+        // 1/√3 of the light, and the gain, in each.
+        let grey = (255.0 * encoded(GAIN / 3.0_f32.sqrt())).round() as u8;
+        assert_eq!(colours[2], [grey; 3]);
+        assert_eq!(colours[0], colours[2], "a black corner would show no form");
+        assert!(colours[1][0] == 255 && colours[1][1] < 20 && colours[1][2] < 20);
+        // One point is in the middle.
+        assert_eq!(by_place(&[5.0; 3], 3, &Placement::around(&[&[5.0; 3]], 3, Up::Z)?), [[grey; 3]]);
         Ok(())
     }
 

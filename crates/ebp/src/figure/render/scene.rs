@@ -33,6 +33,8 @@ pub struct Placement {
     scale: f32,
     /// The lowest height, in the unit ball.
     lowest: f32,
+    /// The longest side of the bounding box, in the unit ball.
+    side: f32,
 }
 
 impl Placement {
@@ -78,7 +80,15 @@ impl Placement {
         }
         // One point, or the same one often, is seen in the middle.
         let scale = if farthest > 0.0 { 1.0 / farthest } else { 1.0 };
-        Ok(Self { up, middle, scale, lowest: scale * (low[2] - middle[2]) })
+        let side = [0, 1, 2].map(|axis| high[axis] - low[axis]).into_iter().fold(0.0, f32::max);
+        let lowest = scale * (low[2] - middle[2]);
+        Ok(Self { up, middle, scale, lowest, side: scale * side })
+    }
+
+    /// A point in the cube around the bounding box, from 0 to 1.
+    pub(super) fn share(&self, point: &[f32]) -> Vector {
+        let side = if self.side > 0.0 { self.side } else { 1.0 };
+        self.place(point).map(|number| (number / side + 0.5).clamp(0.0, 1.0))
     }
 
     /// A point in the unit ball, z up.

@@ -103,7 +103,7 @@ class TrainingRoom {
     }
     for (const back of this.backs) svg.append(shape("line", { x1: x(back), x2: x(back), y1: T, y2: H - B, class: "back" }));
     // A chart is a few hundred pixels wide: of long records every so many points is drawn.
-    const sparse = (points) => { const every = Math.ceil(points.length / 1500); return every > 1 ? points.filter((_, i) => (points.length - 1 - i) % every === 0) : points; };
+    const sparse = (points) => { const every = Math.ceil(points.length / 600); return every > 1 ? points.filter((_, i) => (points.length - 1 - i) % every === 0) : points; };
     const path = (points) => sparse(points).map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
     const raw = finite.map((i) => [x(steps[i]), y(values[i])]);
     if (finite.length < 25) for (const [a, b] of raw) svg.append(shape("circle", { cx: a, cy: b, r: 2.6, class: "points" }));

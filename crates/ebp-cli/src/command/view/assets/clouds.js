@@ -2,7 +2,7 @@
 //
 // `data.clouds` holds all clouds in one array of 16-bit places; groups, rows, paths and blends name them by
 // number. Every view is a list of cells, a cell a cloud with a label; the rest is common to all.
-const COLOURINGS = ["height", "log density", "distance"];
+const COLOURINGS = ["height", "log density", "distance", "step"];
 const FIRST_CAMERA = { turn: -0.72, tip: 0.36, zoom: 1 };
 
 class CloudRoom {
@@ -53,9 +53,8 @@ class CloudRoom {
     this.viewParts = parts(this.views.map((view) => view.name), (index) => this.look(index));
     this.choice = element("select", { onchange: () => this.choose(this.choice.selectedIndex) });
     this.choiceLabel = element("label", {}, this.choice);
-    const colourings = this.data.has_values.some(Boolean) ? COLOURINGS : COLOURINGS.filter((_, i) => i !== 1);
     this.colours = element("select", { id: "colouring", onchange: () => this.colour(COLOURINGS.indexOf(this.colours.value)) },
-      ...colourings.map((name) => element("option", { textContent: name, value: name })));
+      ...COLOURINGS.map((name) => element("option", { textContent: name, value: name })));
     this.sizes = element("input", { id: "size", type: "range", min: -2, max: 2, step: 0.1, value: 0,
       oninput: () => { this.size = 2 ** Number(this.sizes.value); this.isStale = true; } });
     this.link = element("input", { id: "linked", type: "checkbox", checked: true, onchange: () => this.setLinked(this.link.checked) });
@@ -90,6 +89,8 @@ class CloudRoom {
     this.choice.replaceChildren(...(sets || []).map((set) => element("option", { textContent: set.name })));
     this.choiceLabel.hidden = !sets || sets.length < 2;
     this.stepsLabel.hidden = kind !== "path";
+    [...this.colours.options].forEach((option, way) => { option.hidden = option.disabled = !this.canColour(way); });
+    if (!this.canColour(this.colouring)) this.colour(0);
     this.choose(chosen);
   }
 
@@ -210,8 +211,14 @@ class CloudRoom {
     this.isStale = true;
   }
 
+  // Log densities are there for models, steps on the way from one cloud to another.
+  canColour(way) {
+    return COLOURINGS[way] === "log density" ? this.data.has_values.some(Boolean) : COLOURINGS[way] !== "step" || this.view.kind === "path";
+  }
+
+  // The way of this number, or the next one that there is.
   colour(index) {
-    if (index === 1 && !this.data.has_values.some(Boolean)) index = 2;
+    while (!this.canColour(index)) index = (index + 1) % COLOURINGS.length;
     this.colouring = index;
     this.colours.value = COLOURINGS[index];
     this.recolour();
@@ -221,9 +228,9 @@ class CloudRoom {
     if (!this.spheres) return;
     // The darkest end is lost on a dark page, the lightest on a white one.
     const range = theme.isDark() ? [0.16, 1] : [0, 0.9];
-    const table = colourTable(["viridis", "inferno", "cividis"][this.colouring], 256, ...range);
+    const table = colourTable(["viridis", "inferno", "cividis", "viridis"][this.colouring], 256, ...range);
     this.spheres.setMap(table);
-    const [low, high] = this.colouring === 1 ? this.data.value_range.map((x) => inWords(x)) : [["low", "high"], 0, ["far", "near"]][this.colouring];
+    const [low, high] = this.colouring === 1 ? this.data.value_range.map((x) => inWords(x)) : [["low", "high"], 0, ["far", "near"], ["first", "last"]][this.colouring];
     const bar = element("i");
     bar.style.background = asGradient(table);
     this.legend.replaceChildren(low, bar, high, ...(this.colouring === 1 ? [element("span", { textContent: this.data.value_name })] : []));
@@ -277,7 +284,8 @@ class CloudRoom {
   draw() {
     this.isStale = false;
     if (!this.slots) return;
-    const slots = this.slots.map((slot) => ({ ...slot, ...this.cameraOf(slot.index) }));
+    const shares = this.view.kind === "path" ? [0, this.place / Math.max(1, this.set.frames.length - 1), 1] : [];
+    const slots = this.slots.map((slot) => ({ ...slot, ...this.cameraOf(slot.index), share: shares[slot.index] ?? 0 }));
     const counts = this.slots.map(({ cell }) => (cell.cloud === null ? 0 : this.clouds[cell.cloud].places.length / 3));
     // A radius at which a surface of so many points is almost closed.
     const radius = 1.0 * this.size / Math.sqrt(Math.max(200, ...counts));

@@ -90,7 +90,7 @@ const follow = (training, pictures) => {
       pulse.className = "stale";
       pulse.textContent = "no answer from the server";
     }
-    setTimeout(ask, Math.min(15000, 1000 * 2 ** Math.min(4, wait)));
+    setTimeout(ask, Math.min(16000, 2000 * 2 ** Math.min(3, wait)));
   };
   ask();
 };

@@ -72,7 +72,7 @@ class DensityRoom {
     this.canvas.height = high * density;
     const pen = this.canvas.getContext("2d");
     pen.scale(density, density);
-    const a = (this.area = { left: 46, right: wide - 10, top: 10, bottom: high - 36 });
+    const a = (this.area = { left: 56, right: wide - 10, top: 10, bottom: high - 36 });
     const { one } = this.way;
     const context = one ? { points: [[one.t[this.one[0]], one.x[this.one[1]]]], map: one.first + this.one[0] * one.x.length + this.one[1] } : this.way.contexts[this.place];
     const size = data.columns * data.rows, table = colourTable("inferno", 256, theme.isDark() ? 0.02 : 0);
@@ -91,6 +91,11 @@ class DensityRoom {
     pen.textAlign = "center";
     for (const tick of ticks(...data.t, 6)) pen.fillText(short(tick), x(tick), a.bottom + 16);
     pen.fillText(data.names[0], (a.left + a.right) / 2, a.bottom + 31);
+    pen.save();
+    pen.translate(12, (a.top + a.bottom) / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.fillText(data.names[1], 0, 0);
+    pen.restore();
     pen.textAlign = "right";
     for (const tick of ticks(...data.x, 5)) pen.fillText(short(tick), a.left - 6, y(tick) + 4);
     if (this.way.truth) {
@@ -142,9 +147,12 @@ const topicsRoom = (topics, room) => {
     })))));
 };
 
+// Long names go on in the next line behind a dot or an underscore, not within a word.
+const breakable = (name) => name.split(/(?<=[._])/).flatMap((part, index) => (index ? [element("wbr"), part] : [part]));
+
 const numbersRoom = (tables, room) => {
   room.append(element("div", { className: "grid" }, ...tables.map(({ name, rows }) =>
     element("section", { className: "card" }, element("h2", { textContent: name }),
       element("table", {}, element("tbody", {}, ...rows.map(([key, value]) =>
-        element("tr", {}, element("th", { textContent: key, scope: "row" }), element("td", { textContent: typeof value === "number" ? inWords(value) : value })))))))));
+        element("tr", {}, element("th", { scope: "row" }, ...breakable(key)), element("td", { textContent: typeof value === "number" ? inWords(value) : value })))))))));
 };

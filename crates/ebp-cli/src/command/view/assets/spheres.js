@@ -1,9 +1,10 @@
 // Points as shaded spheres, all clouds of a scene in one draw call.
 //
-// An instance is a point: two places of 16 bits a coordinate, which are mixed on the way from one step to
+// A point is a vertex: two places of 16 bits a coordinate, which are mixed on the way from one step to
 // the next, the number of its slot and its value. A slot is a place on the canvas with a camera; slots lie in
 // a texture of floats, so that turning thousands of clouds writes a few numbers. The fragment shader finds
-// the sphere in its square, its normal and its depth.
+// the sphere in its square, its normal and its depth. One vertex a point, not four of an instanced square:
+// devices are slow at hundreds of thousands of tiny instances.
 const VERTEX = `#version 300 es
 precision highp float;
 layout(location = 0) in vec3 here;
@@ -15,8 +16,7 @@ uniform float span, mixing, radius;
 uniform vec2 canvas;                             // pixels
 uniform int colouring;
 uniform vec2 pixels;                             // least and most pixels of a radius
-out vec2 corner;
-out vec2 inside;
+flat out vec3 middle;                            // of the sphere from that of its cell, radius; in half cells
 flat out vec4 ball;                              // depth, depth of a radius, shade by depth, share of the map
 flat out float dim;
 void main() {
@@ -30,16 +30,15 @@ void main() {
   // q: right, up, away. The eye is four half spans away, farther than any point of a cloud.
   float away = 4.0 + q.z;
   float zoom = view.z * 4.0 / away;
-  vec2 corners = vec2(float(gl_VertexID & 1), float(gl_VertexID >> 1)) * 2.0 - 1.0;
   float r = clamp(radius * zoom * place.z, pixels.x, pixels.y);
-  vec2 from_middle = q.xy * zoom * place.z + corners * r;         // y up; pixels are counted downwards
+  vec2 from_middle = q.xy * zoom * place.z;                       // y up; pixels are counted downwards
   vec2 screen = vec2(place.x + from_middle.x, place.y - from_middle.y);
   gl_Position = vec4(screen / canvas * 2.0 - 1.0, 0.0, 1.0);
   gl_Position.y = -gl_Position.y;
-  corner = corners;
-  inside = from_middle / place.w;
+  gl_PointSize = 2.0 * r;
+  middle = vec3(from_middle, r) / place.w;
   ball = vec4((away - 1.0) / 6.0, radius / 6.0, smoothstep(2.6, 5.4, away),
-    colouring == 1 ? extra.y : colouring == 0 ? (p.z + 1.0) * 0.5 : smoothstep(5.2, 2.8, away));
+    colouring == 1 ? extra.y : colouring == 0 ? (p.z + 1.0) * 0.5 : colouring == 3 ? view.w : smoothstep(5.2, 2.8, away));
   dim = colouring == 1 && extra.y > 1.0 ? 1.0 : 0.0;
 }`;
 
@@ -48,12 +47,13 @@ precision highp float;
 uniform sampler2D map;
 uniform vec3 haze;
 uniform float hazing;
-in vec2 corner;
-in vec2 inside;
+flat in vec3 middle;
 flat in vec4 ball;
 flat in float dim;
 out vec4 colour;
 void main() {
+  vec2 corner = vec2(2.0 * gl_PointCoord.x - 1.0, 1.0 - 2.0 * gl_PointCoord.y);
+  vec2 inside = middle.xy + corner * middle.z;
   float square = dot(corner, corner);
   if (square > 1.0 || abs(inside.x) > 1.0 || abs(inside.y) > 1.0) discard;
   vec3 normal = vec3(corner, sqrt(1.0 - square));
@@ -94,11 +94,10 @@ class Spheres {
     for (const [place, size, offset] of [[0, 3, 0], [1, 3, 6]]) {
       gl.enableVertexAttribArray(place);
       gl.vertexAttribPointer(place, size, gl.UNSIGNED_SHORT, true, 20, offset);
-      gl.vertexAttribDivisor(place, 1);
     }
     gl.enableVertexAttribArray(2);
     gl.vertexAttribPointer(2, 2, gl.FLOAT, false, 20, 12);
-    gl.vertexAttribDivisor(2, 1);
+    this.largest = gl.getParameter(gl.ALIASED_POINT_SIZE_RANGE)[1] / 2;
     this.slotTexture = this.texture(0);
     this.mapTexture = this.texture(1);
     gl.uniform1i(this.at.slots, 0);
@@ -154,12 +153,13 @@ class Spheres {
     gl.bufferData(gl.ARRAY_BUFFER, buffer, gl.DYNAMIC_DRAW);
   }
 
-  // `slots`: `[{ x, y, scale, half, turn, tip, zoom }]`, in pixels of the canvas and radians.
+  // `slots`: `[{ x, y, scale, half, turn, tip, zoom, share }]`, in pixels of the canvas, radians, and how far
+  // on its way the cloud is.
   draw(slots, { radius, mixing, colouring, haze, hazing, most }) {
     const { gl, at, canvas } = this;
     const rows = Math.max(1, Math.ceil(slots.length / 1024));
     const data = new Float32Array(rows * 2048 * 4);
-    slots.forEach((slot, i) => data.set([slot.x, slot.y, slot.scale, slot.half, slot.turn, slot.tip, slot.zoom, 0], 8 * i));
+    slots.forEach((slot, i) => data.set([slot.x, slot.y, slot.scale, slot.half, slot.turn, slot.tip, slot.zoom, slot.share], 8 * i));
     gl.activeTexture(gl.TEXTURE0);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32F, 2048, rows, 0, gl.RGBA, gl.FLOAT, data);
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -169,10 +169,10 @@ class Spheres {
     gl.uniform1i(at.colouring, colouring);
     gl.uniform3fv(at.haze, haze);
     gl.uniform1f(at.hazing, hazing);
-    gl.uniform2f(at.pixels, 0.9, most);
+    gl.uniform2f(at.pixels, 0.9, Math.min(most, this.largest));
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     if (this.count > 0) {
-      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.count);
+      gl.drawArrays(gl.POINTS, 0, this.count);
       this.calls += 1;
     }
   }
