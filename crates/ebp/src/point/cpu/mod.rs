@@ -72,6 +72,10 @@ pub enum SimdLevel {
 impl SimdLevel {
     /// All levels this machine can run, slowest first.
     pub fn available() -> Vec<Self> {
+        #[cfg_attr(
+            not(target_arch = "x86_64"),
+            expect(unused_mut, reason = "only x86-64 has more")
+        )]
         let mut levels = vec![Self::Portable];
         #[cfg(target_arch = "x86_64")]
         {
