@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the pictures of the pages.
 #
-#   docs/gallery.sh            those of docs/figures.md, from models/chairs and the built-in shapes: minutes
+#   docs/gallery.sh            those of docs/figures.md and docs/torn.md, from models/chairs and the built-in shapes: minutes
 #   docs/gallery.sh trained    those of models that learn from built-in data: tens of minutes on two cores
 #   docs/gallery.sh others     prints which command makes each of the rest, which need data, hours or a GPU
 #
@@ -43,11 +43,6 @@ case $part in
         keep plots/topics.png topics_bars.png
         train arcs
         keep plots/sets.png latents/arcs.png
-        train digits
-        python3 tools/data/torn.py "$work/torn.png" "$work/holes.png"
-        "$ebp" complete "$work/run" --image "$work/torn.png" --mask "$work/holes.png" -k 8 \
-            --out "$work/run/completions" --threads "$threads" -q > "$work/said"
-        keep completions/grid.png torn.png
         "$ebp" reproduce figure1 --out "$work/figure1" --threads "$threads" -q > "$work/said"
         cp "$work/figure1/figure1.png" docs/pictures/figure1.png
         exit 0 ;;
@@ -106,4 +101,10 @@ done
 render "$work/four" --background dark --size 340x340 --names -o "$out/dark.png"
 render "$work/chairs.npy" --first 4 --count 3 --size 300x300 --radius 0.03 --colour sand -o "$out/row.svg"
 render "$work/chairs.npy" --first 1 --count 1 --turntable 24 --size 220x220 --quality draft -o "$out/turn.apng"
+
+# docs/torn.md.
+python3 tools/data/torn.py "$work/torn.png" "$work/holes.png"
+"$ebp" complete models/digits --image "$work/torn.png" --mask "$work/holes.png" --resize -k 8 \
+    --out "$work/completions" --threads "$threads" -q > "$work/said"
+cp "$work/completions/grid.png" docs/pictures/torn.png
 ls -l "$out"

@@ -163,11 +163,7 @@ fn choose<'a>(
         .collect())
 }
 
-fn paint_of(
-    arguments: &RenderArguments,
-    dim: usize,
-    num_points: usize,
-) -> Result<Paint, Failure> {
+fn paint_of(arguments: &RenderArguments, dim: usize, num_points: usize) -> Result<Paint, Failure> {
     let default = if arguments.values.is_some() { "values" } else { "height" };
     let word = arguments.colour.as_deref().unwrap_or(default);
     let needs_values = matches!(word, "values" | "label");

@@ -144,7 +144,10 @@ mod tests {
         assert_eq!(colours[0], colours[2], "a black corner would show no form");
         assert!(colours[1][0] == 255 && colours[1][1] < 20 && colours[1][2] < 20);
         // One point is in the middle.
-        assert_eq!(by_place(&[5.0; 3], 3, &Placement::around(&[&[5.0; 3]], 3, Up::Z)?), [[grey; 3]]);
+        assert_eq!(
+            by_place(&[5.0; 3], 3, &Placement::around(&[&[5.0; 3]], 3, Up::Z)?),
+            [[grey; 3]]
+        );
         Ok(())
     }
 
