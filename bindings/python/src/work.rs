@@ -206,7 +206,6 @@ pub(crate) fn run<R: Send + 'static>(
 /// Waits for states that are still being saved: of the run in `folder`, or of all.
 #[pyfunction]
 #[pyo3(name = "_wait_until_saved", signature = (folder = None))]
-#[allow(clippy::needless_pass_by_value, reason = "as Python hands it over")]
 pub(crate) fn wait_until_saved(py: Python<'_>, folder: Option<PathBuf>) -> PyResult<()> {
     let same = |link: &Link, folder: &Path| {
         let saves_into = locked(&link.folder).as_ref().and_then(|kept| kept.canonicalize().ok());
