@@ -346,7 +346,7 @@ mod tests {
                 let (fetched, is_fetched): (_, Receiver<()>) = channel();
                 seat.hand_in(move || Ok(vec![own]));
                 seat.hand_in(move || {
-                    drop(fetched.send(()));
+                    fetched.send(()).map_err(|_| Error::failed("nobody waits for it"))?;
                     Ok(vec![10.0 * own; 5000])
                 });
                 is_fetched.recv_timeout(Duration::from_secs(60)).expect("it is fetched");
