@@ -32,8 +32,11 @@ SMALL_PICTURES = [
     "element_model.latent_dim=2", "element_model.sampler.hyper_widths=[8]",
     "element_model.sampler.num_components=2", "element_model.sampler.num_draws=2",
 ]
+# So large that gradients travel in several parts while the backward pass goes on.
+LARGE = ["model.encoder_widths=[256, 300]", "model.energy_widths=[300, 300]"]
 RUNS = {
     "clouds-importance": ("shapes", SMALL_CLOUDS),
+    "clouds-in-parts": ("shapes", SMALL_CLOUDS + LARGE),
     "clouds-ade": ("cloud-ade", SMALL_CLOUDS),
     "pictures-importance": ("digits", SMALL_PICTURES + ["process=importance"]),
     "pictures-ade": ("digits", SMALL_PICTURES + ["process=ade"]),

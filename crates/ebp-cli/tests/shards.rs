@@ -169,6 +169,47 @@ fn clouds_in_shares_are_rows_of_the_whole() {
     assert!(bytes(path, "annealed-5/000002.npy") == kept);
 }
 
+/// 37 patterns are three pieces: of four shares one has nothing to do.
+#[test]
+fn patterns_in_shares_are_files_of_the_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    for preset in ["poisson", "hawkes"] {
+        let quick = ["--set", "data.num_patterns=2", "--set", "evaluation.num_errors=4"];
+        let quicker = ["--set", "evaluation.num_envelope=3", "--quiet"];
+        good(path, &[&["train", preset, "--out", preset][..], &quick, &quicker].concat());
+        let words = ["sample", preset, "-n", "37", "--seed", "3"];
+        let parts = parts(path, &words, &format!("{preset}-part"), 4);
+        let merged_folder = format!("{preset}-merged");
+        let mut found: Value =
+            serde_json::from_str(&merged(path, &parts, &["-o", &merged_folder, "--json"]))
+                .expect("JSON");
+        let whole_folder = format!("{preset}-whole");
+        let mut whole = json(path, &[&words[..], &["-q", "-o", &whole_folder, "--json"]].concat());
+        for report in [&mut found, &mut whole] {
+            for key in ["seconds", "elapsed_s", "out"] {
+                report[key] = Value::Null;
+            }
+        }
+        assert_eq!(found, whole, "{preset}");
+        let files = |name: &str| {
+            let entries = fs::read_dir(path.join(name)).expect("a folder");
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        let names = files(&whole_folder);
+        assert_eq!((names.len(), &files(&merged_folder)), (37, &names), "{preset}");
+        for name in names {
+            let [one, other] =
+                [&merged_folder, &whole_folder].map(|all| bytes(path, &format!("{all}/{name}")));
+            assert!(one == other, "{preset}: {name}");
+        }
+    }
+}
+
 #[test]
 fn scores_and_features_in_shares_are_those_of_the_whole() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -136,6 +136,13 @@ fn clouds_by_importance() {
     assert_same_bytes("shapes", CLOUDS, &[LONG]);
 }
 
+/// Networks so large that their gradients travel in several parts.
+#[test]
+fn clouds_whose_gradients_travel_in_parts() {
+    let large = ["model.encoder_widths=[256, 300]", "model.energy_widths=[300, 300]"];
+    assert_same_bytes("shapes", CLOUDS, &[&["train.num_steps=6"][..], &large].concat());
+}
+
 #[test]
 fn clouds_by_ade_whose_energy_waits() {
     let waiting = ["model.sampler.wait_below=0.6", "model.sampler.updates_per_step=2"];

@@ -1,5 +1,6 @@
 //! `ebp sample`: new sets from a trained model.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use ebp::Share;
 use ebp::checkpoint::crc32c;
 use ebp::data::npy::Array;
 use ebp::figure::{contact_sheet, save};
-use ebp::model::{Model, PriorKind, SampleOptions, write_clouds};
+use ebp::model::{Model, PatternFile, PriorKind, SampleOptions, write_clouds, write_pattern_files};
 use ebp::process::{DrawReport, DrawSettings, DrawTally, PointMethod, PointStart};
 use ebp::rng::Stream;
 use miette::miette;
@@ -29,7 +30,7 @@ with a learned sampler (`ade`) can start from its draws: as they are, resampled 
 Energies of whole sets (`ebp train sticks`), `bruno` and `statistician` draw in their own way; of the
 settings below they take the number of sets and of points. Without --points the numbers of points of sets
 from an energy follow the law of the training sets (`data.sizes`). Point processes (`ebp train strauss`)
-take the number of patterns and write a folder of them.
+take the number of patterns and write a folder of them, also in shares.
 
 Examples:
   ebp sample runs/shapes -n 100 --points 2048 -o chairs.npy
@@ -129,7 +130,7 @@ const STARTS: &[Choice<PointStart>] = &[
 #[derive(Debug, Serialize)]
 struct PatternReport {
     model: String,
-    process: &'static str,
+    process: String,
     patterns: usize,
     mean_points: f64,
     standard_error: f64,
@@ -137,25 +138,45 @@ struct PatternReport {
     out: String,
 }
 
-/// Patterns of a point process, or events, one file each.
-fn draw_patterns(arguments: &SampleArguments, model: &Model) -> Result<(), Failure> {
-    let started = Instant::now();
+/// Patterns of a point process, or events, that were drawn one after the other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PatternPiece {
+    process: String,
+    files: Vec<PatternFile>,
+    seconds: f64,
+}
+
+impl PatternPiece {
+    fn draw(
+        arguments: &SampleArguments,
+        model: &Model,
+        numbers: Range<usize>,
+        watch: &(dyn Fn() + Sync),
+    ) -> Result<Self, Failure> {
+        let started = Instant::now();
+        let stream = Stream::new(arguments.seed, "sample");
+        let files = model.patterns()?.sample_files(numbers, stream, watch)?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Self { process: model.name().to_owned(), files, seconds })
+    }
+}
+
+/// Writes patterns, one file each, and reports.
+fn publish_patterns(arguments: &SampleArguments, drawn: &PatternPiece) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.model.join("samples"));
-    let stream = Stream::new(arguments.seed, "sample");
-    let count = progress::count(arguments.count as u64, arguments.common.quiet, "patterns");
-    let patterns = model.patterns()?;
-    let counts = patterns.write_samples_watched(&out, arguments.count, stream, &|| count.inc(1))?;
-    count.finish();
+    write_pattern_files(&out, &drawn.files)?;
+    let counts: Vec<usize> = drawn.files.iter().map(|file| file.num_points).collect();
     let number = counts.len() as f64;
     let mean = counts.iter().sum::<usize>() as f64 / number;
     let square: f64 = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum();
     let report = PatternReport {
         model: arguments.model.display().to_string(),
-        process: model.name(),
+        process: drawn.process.clone(),
         patterns: counts.len(),
         mean_points: mean,
         standard_error: (square / (number * (number - 1.0).max(1.0))).sqrt(),
-        seconds: started.elapsed().as_secs_f64(),
+        seconds: drawn.seconds,
         out: out.display().to_string(),
     };
     if arguments.common.json {
@@ -196,6 +217,8 @@ struct Report<'a> {
 /// Most clouds of a contact sheet, and how many of them in a row.
 const MOST_DRAWN: usize = 64;
 const COLUMNS: usize = 8;
+/// Patterns of a piece of a share: seconds of work, and few files.
+const PATTERNS_AT_ONCE: usize = 16;
 
 /// Draws, writes and reports, everything or a share.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<(), Failure> {
@@ -215,7 +238,18 @@ pub(crate) fn merge(
 ) -> Result<(), Failure> {
     arguments.out.clone_from(&how.out);
     (arguments.common.json, arguments.common.quiet) = (how.json, how.quiet);
-    let pieces: Vec<Piece> = parts.rows()?;
+    let (mut pieces, mut patterns) = (Vec::new(), Vec::new());
+    for piece in parts.rows()? {
+        match piece {
+            Piece::Clouds(piece) => pieces.push(piece),
+            Piece::Patterns(piece) => patterns.push(piece),
+        }
+    }
+    if let Some(process) = patterns.first().map(|piece: &PatternPiece| piece.process.clone()) {
+        let seconds = patterns.iter().map(|piece| piece.seconds).sum();
+        let files = patterns.into_iter().flat_map(|piece| piece.files).collect();
+        return publish_patterns(&arguments, &PatternPiece { process, files, seconds });
+    }
     let mut sets = Vec::new();
     for (piece, values) in pieces.iter().zip(parts.values()?) {
         let size = values.shape.iter().skip(1).product::<usize>().max(1);
@@ -225,8 +259,8 @@ pub(crate) fn merge(
             return Err(Failure::Failed(miette!("a part has points of shape {shape:?}")));
         }
     }
-    let Some(Piece { estimator, prior, dim, .. }) = pieces.first().cloned() else {
-        return Err(Failure::Failed(miette!("the parts hold no clouds")));
+    let Some(CloudPiece { estimator, prior, dim, .. }) = pieces.first().cloned() else {
+        return Err(Failure::Failed(miette!("the parts hold no sets")));
     };
     let seconds = pieces.iter().map(|piece| piece.seconds).sum();
     let tallies: Vec<_> = pieces.into_iter().map(|piece| piece.tally).collect();
@@ -234,10 +268,18 @@ pub(crate) fn merge(
     publish(&arguments, &Drawn { estimator, prior, dim, sets, report, seconds })
 }
 
+/// What a share leaves of one piece.
+#[derive(Debug, Serialize, Deserialize)]
+enum Piece {
+    /// Their points lie beside this.
+    Clouds(CloudPiece),
+    Patterns(PatternPiece),
+}
+
 /// Clouds that were drawn together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Piece {
+struct CloudPiece {
     estimator: String,
     prior: String,
     dim: usize,
@@ -287,33 +329,46 @@ fn draw_share(
     folder: &Path,
 ) -> Result<shard::Report, Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
-    if model.clouds().is_err() {
-        return Err(Failure::Usage(miette!(
-            help = "leave `--shard` out",
-            "a model of {} draws all its sets together; shares are of models of clouds",
-            model.settings().kind()
-        )));
-    }
     let same = SampleArguments {
         out: None,
         shard: ShardArgument::default(),
         common: Common::default(),
         ..arguments.clone()
     };
+    let question = |codes: &str, num_pieces: usize| Question {
+        command: "sample".to_owned(),
+        arguments: format!("{same:?}"),
+        inputs: format!("{}{codes}", shard::inputs_of(&model, None)),
+        num_pieces,
+    };
+    if model.patterns().is_ok() {
+        let num_pieces = arguments.count.div_ceil(PATTERNS_AT_ONCE);
+        let part = Part::begin(folder, share, question("", num_pieces))?;
+        let missing = part.missing();
+        let done = progress::count(missing.len() as u64, arguments.common.quiet, "groups");
+        for number in missing {
+            let first = number * PATTERNS_AT_ONCE;
+            let numbers = first..arguments.count.min(first + PATTERNS_AT_ONCE);
+            let piece = PatternPiece::draw(arguments, &model, numbers, &|| {})?;
+            part.keep(number, &Piece::Patterns(piece), None)?;
+            done.inc(1);
+        }
+        done.finish();
+        return part.finish();
+    }
+    if model.clouds().is_err() {
+        return Err(Failure::Usage(miette!(
+            help = "leave `--shard` out",
+            "a model of {} draws all its sets together; shares are of models of clouds and of patterns",
+            model.settings().kind()
+        )));
+    }
     let options = options(arguments, &model)?;
     let theta = options.theta.as_deref().unwrap_or_default();
     let codes = theta.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let sampling = model.sampling(&options)?;
-    let part = Part::begin(
-        folder,
-        share,
-        Question {
-            command: "sample".to_owned(),
-            arguments: format!("{same:?}"),
-            inputs: format!("{}; codes {:08x}", shard::inputs_of(&model, None), crc32c(&[&codes])),
-            num_pieces: sampling.num_groups(),
-        },
-    )?;
+    let codes = format!("; codes {:08x}", crc32c(&[&codes]));
+    let part = Part::begin(folder, share, question(&codes, sampling.num_groups()))?;
     let missing = part.missing();
     let done = progress::count(missing.len() as u64, arguments.common.quiet, "groups of clouds");
     for number in missing {
@@ -321,7 +376,7 @@ fn draw_share(
         let group = sampling.group(number)?;
         let (count, dim) = (group.sets.len(), model.clouds()?.dim());
         let size = group.sets.first().map_or(0, |set| set.len() / dim);
-        let piece = Piece {
+        let piece = CloudPiece {
             estimator: model.name().to_owned(),
             prior: sampling.prior().to_owned(),
             dim,
@@ -329,7 +384,7 @@ fn draw_share(
             seconds: started.elapsed().as_secs_f64(),
         };
         let values = Array::new(vec![count, size, dim], group.sets.concat())?;
-        part.keep(number, &piece, Some(values))?;
+        part.keep(number, &Piece::Clouds(piece), Some(values))?;
         done.inc(1);
     }
     done.finish();
@@ -339,7 +394,10 @@ fn draw_share(
 fn draw(arguments: &SampleArguments) -> Result<(), Failure> {
     let model = Model::load_on(&arguments.model, &device::open()?)?;
     if model.patterns().is_ok() {
-        return draw_patterns(arguments, &model);
+        let count = progress::count(arguments.count as u64, arguments.common.quiet, "patterns");
+        let drawn = PatternPiece::draw(arguments, &model, 0..arguments.count, &|| count.inc(1))?;
+        count.finish();
+        return publish_patterns(arguments, &drawn);
     }
     let options = options(arguments, &model)?;
     let started = Instant::now();

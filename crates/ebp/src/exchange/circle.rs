@@ -1,46 +1,20 @@
 //! Where the shards of a process meet.
 
-use std::collections::VecDeque;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::tree::{self, Node, Number};
+use super::courier::{Counter, Handed, Mean, disagreement, lock};
 use super::{Failure, Ranks, Shard};
 use crate::{Error, Result};
 
-/// What a shard hands in, and what all get.
-#[derive(Clone, Debug)]
-enum Handed {
-    /// Gradients and new buffers.
-    Single(Vec<f32>),
-    /// Numbers that are recorded or decided by.
-    Double(Vec<f64>),
-}
-
-type Outcome = std::result::Result<Handed, Failure>;
-
-/// The meeting place of the shards `own` of `count`.
+/// The meeting place of shards of a process.
 #[derive(Debug)]
 pub struct Circle {
-    own: Range<usize>,
-    count: usize,
-    /// The other processes, which have the other shards.
-    ranks: Option<Arc<Ranks>>,
-    meeting: Mutex<Meeting>,
-    has_ended: Condvar,
+    counter: Counter,
     batons: Vec<Baton>,
-}
-
-/// The meeting under way, and what the last one said.
-#[derive(Debug)]
-struct Meeting {
-    number: u64,
-    handed: Vec<Option<Outcome>>,
-    num_handed: usize,
-    /// Kept until the next meeting ends, which nobody can miss: it waits for all.
-    said: Option<Arc<Outcome>>,
+    /// How many replicas compute at the moment.
+    at_work: Arc<AtomicUsize>,
 }
 
 /// The right to compute on a replica, which its shards hand on.
@@ -65,19 +39,12 @@ impl Baton {
     }
 }
 
-/// Nothing is left half done where these are held.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The place of one shard in its circle.
 #[derive(Debug)]
 pub struct Seat {
     circle: Arc<Circle>,
     shard: Shard,
     replica: usize,
-    /// Whether a meeting of this step ended in a failure: nobody comes to another.
-    is_over: AtomicBool,
 }
 
 impl Circle {
@@ -100,14 +67,10 @@ impl Circle {
             let expected = format!("from 1 to {}, one shard for each at least", own.len());
             return Err(Error::invalid("replicas", expected, num_replicas));
         }
-        let handed = vec![None; own.len()];
-        let meeting = Meeting { number: 0, handed, num_handed: 0, said: None };
+        let ranks = ranks.filter(|ranks| ranks.size() > 1);
         let circle = Arc::new(Self {
-            own: own.clone(),
-            count,
-            ranks: ranks.filter(|ranks| ranks.size() > 1),
-            meeting: Mutex::new(meeting),
-            has_ended: Condvar::new(),
+            at_work: ranks.as_ref().map_or_else(Arc::default, |ranks| ranks.at_work()),
+            counter: Counter::open(own.clone(), count, ranks)?,
             batons: (0..num_replicas).map(|_| Baton::default()).collect(),
         });
         let all = own.len();
@@ -115,86 +78,9 @@ impl Circle {
             .map(|(place, index)| {
                 let shard = Shard::new(index, count)?;
                 let replica = place * num_replicas / all;
-                let is_over = AtomicBool::new(false);
-                Ok(Arc::new(Seat { circle: Arc::clone(&circle), shard, replica, is_over }))
+                Ok(Arc::new(Seat { circle: Arc::clone(&circle), shard, replica }))
             })
             .collect()
-    }
-
-    /// Hands in, waits for all, and says what they said together.
-    fn meet(&self, index: usize, handed: Outcome) -> Arc<Outcome> {
-        let mut meeting = lock(&self.meeting);
-        let number = meeting.number;
-        meeting.handed[index - self.own.start] = Some(handed);
-        meeting.num_handed += 1;
-        if meeting.num_handed == self.own.len() {
-            // All others wait, so that nobody else asks for the lock.
-            let all = meeting.handed.iter_mut().filter_map(Option::take).collect();
-            let said = Arc::new(self.mean(all));
-            meeting.said = Some(Arc::clone(&said));
-            meeting.num_handed = 0;
-            meeting.number += 1;
-            self.has_ended.notify_all();
-            return said;
-        }
-        while meeting.number == number {
-            meeting = self.has_ended.wait(meeting).unwrap_or_else(PoisonError::into_inner);
-        }
-        match &meeting.said {
-            Some(said) => Arc::clone(said),
-            None => Arc::new(Err(self.disagreement("nothing"))),
-        }
-    }
-
-    /// The mean over all shards, or the failure of the first that failed.
-    fn mean(&self, all: Vec<Outcome>) -> Outcome {
-        let all = match all.into_iter().collect::<std::result::Result<Vec<_>, _>>() {
-            Ok(all) => all,
-            Err(failure) => return Err(self.fail(failure)),
-        };
-        let (mut single, mut double) = (Vec::new(), Vec::new());
-        for handed in all {
-            match handed {
-                Handed::Single(numbers) => single.push(numbers),
-                Handed::Double(numbers) => double.push(numbers),
-            }
-        }
-        match (single.is_empty(), double.is_empty()) {
-            (false, true) => self.mean_of(single).map(Handed::Single),
-            (true, false) => self.mean_of(double).map(Handed::Double),
-            _ => Err(self.fail(self.disagreement("numbers of several kinds"))),
-        }
-    }
-
-    /// Lets other processes know; what all of them leave the step with.
-    fn fail(&self, failure: Failure) -> Failure {
-        let Some(ranks) = &self.ranks else { return failure };
-        ranks.sum::<f32>(self.count, Err(failure.clone())).err().unwrap_or(failure)
-    }
-
-    fn mean_of<N: Number>(&self, all: Vec<Vec<N>>) -> std::result::Result<Vec<N>, Failure> {
-        if all.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
-            return Err(self.fail(self.disagreement("different numbers of numbers")));
-        }
-        let mut parts: VecDeque<Node<N>> =
-            self.own.clone().zip(all).map(|(shard, numbers)| (shard..shard + 1, numbers)).collect();
-        let mut mean = match &self.ranks {
-            None => tree::sum(0..self.count, &mut parts),
-            Some(ranks) => {
-                let nodes = tree::cover(&self.own, self.count).into_iter();
-                let nodes = nodes.map(|node| (node.clone(), tree::sum(node, &mut parts)));
-                ranks.sum(self.count, Ok(nodes.collect()))?
-            }
-        };
-        for number in &mut mean {
-            *number = number.over(self.count);
-        }
-        Ok(mean)
-    }
-
-    fn disagreement(&self, found: &str) -> Failure {
-        let error = Error::invalid("shards", "at the same place of a step", found);
-        Failure::new(format!("{} shards", self.count), &error)
     }
 }
 
@@ -209,27 +95,37 @@ impl Seat {
         self.replica
     }
 
-    /// The mean over shards of f32 numbers.
+    /// Hands in the next f32 numbers of this shard and does not wait: they are fetched on another thread, once
+    /// all shards of the process have handed in theirs, and travel while this one computes on.
+    pub(crate) fn hand_in(&self, fetch: impl FnOnce() -> Result<Vec<f32>> + Send + 'static) {
+        self.put(Ok(Handed::Single(Box::new(fetch))));
+    }
+
+    /// Waits for the means over shards of all that was handed in, and gives them to `read` one after the other.
     ///
     /// # Errors
     ///
-    /// [`Error::Peer`] if a shard failed; this one must then leave the step.
-    pub(crate) fn mean_single(&self, numbers: Vec<f32>) -> Result<Vec<f32>> {
-        match self.meet(Ok(Handed::Single(numbers)))? {
-            Handed::Single(mean) => Ok(mean),
-            Handed::Double(_) => Err(self.circle.disagreement("numbers of another kind").error()),
+    /// [`Error::Peer`] if a shard failed; this one must then leave the step. What `read` says.
+    pub(crate) fn means(&self, mut read: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        for mean in self.take_all()? {
+            match &*mean {
+                Mean::Single(numbers) => read(numbers)?,
+                Mean::Double(_) => return Err(self.disagreement()),
+            }
         }
+        Ok(())
     }
 
     /// The mean over shards of f64 numbers.
     ///
     /// # Errors
     ///
-    /// As [`mean_single`](Self::mean_single).
+    /// As [`means`](Self::means).
     pub(crate) fn mean_double(&self, numbers: Vec<f64>) -> Result<Vec<f64>> {
-        match self.meet(Ok(Handed::Double(numbers)))? {
-            Handed::Double(mean) => Ok(mean),
-            Handed::Single(_) => Err(self.circle.disagreement("numbers of another kind").error()),
+        self.put(Ok(Handed::Double(numbers)));
+        match self.take_all()?.last().map(|mean| &**mean) {
+            Some(Mean::Double(mean)) => Ok(mean.clone()),
+            _ => Err(self.disagreement()),
         }
     }
 
@@ -243,23 +139,25 @@ impl Seat {
         &self,
         work: impl FnOnce() -> Result<Vec<(S, f64)>>,
     ) -> Result<Vec<(S, f64)>> {
-        self.is_over.store(false, Ordering::Relaxed);
-        self.baton().take();
+        self.circle.counter.begin(self.shard.index());
+        self.take_baton();
         let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Err(Error::failed(format!("it panicked: {}", text.unwrap_or_default())))
         });
         let said = match found {
-            // The meeting that failed was the last of the step.
-            Err(error) if self.is_over.load(Ordering::Relaxed) => Err(error),
-            Err(error) => self.meet(Err(self.failure(&error))).map(|_| Vec::new()),
+            Err(error) => {
+                // Of no use after a failure of all, which is what is taken then.
+                self.put(Err(self.failure(&error)));
+                self.take_all().map(|_| Vec::new())
+            }
             Ok(record) => {
                 let (names, numbers): (Vec<S>, Vec<f64>) = record.into_iter().unzip();
                 self.mean_double(numbers).map(|means| names.into_iter().zip(means).collect())
             }
         };
-        self.baton().leave();
+        self.leave_baton();
         said
     }
 
@@ -268,26 +166,51 @@ impl Seat {
         Failure::new(format!("shard {} of {}", self.shard.index(), self.shard.count()), error)
     }
 
-    fn baton(&self) -> &Baton {
-        &self.circle.batons[self.replica]
+    fn disagreement(&self) -> Error {
+        disagreement(self.shard.count(), "numbers of another kind").error()
     }
 
-    fn meet(&self, handed: Outcome) -> Result<Handed> {
-        self.baton().leave();
-        let said = self.circle.meet(self.shard.index(), handed);
-        self.baton().take();
-        (*said).clone().map_err(|failure| {
-            self.is_over.store(true, Ordering::Relaxed);
-            failure.error()
-        })
+    fn take_baton(&self) {
+        self.circle.batons[self.replica].take();
+        self.circle.at_work.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave_baton(&self) {
+        self.circle.at_work.fetch_sub(1, Ordering::Relaxed);
+        self.circle.batons[self.replica].leave();
+    }
+
+    fn put(&self, handed: std::result::Result<Handed, Failure>) {
+        self.circle.counter.hand_in(self.shard.index(), handed);
+    }
+
+    /// Lets other shards of the replica compute until all that this one handed in has come back.
+    fn take_all(&self) -> Result<Vec<Arc<Mean>>> {
+        self.leave_baton();
+        let means = self.circle.counter.take_all(self.shard.index());
+        self.take_baton();
+        means.map_err(|failure| failure.error())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, channel};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
+
+    /// The mean over shards of numbers that are handed in at once.
+    fn mean_single(seat: &Seat, numbers: Vec<f32>) -> Result<Vec<f32>> {
+        seat.hand_in(move || Ok(numbers));
+        let mut all = Vec::new();
+        seat.means(|mean| {
+            all.extend_from_slice(mean);
+            Ok(())
+        })?;
+        Ok(all)
+    }
 
     /// What every shard of `count` on `num_replicas` gets of a step.
     fn steps(
@@ -311,7 +234,7 @@ mod tests {
             let found = steps((4, num_replicas), |seat| {
                 let own = seat.shard().index() as f32;
                 for round in 0..20_u8 {
-                    let mean = seat.mean_single(vec![own, f32::from(round)])?;
+                    let mean = mean_single(seat, vec![own, f32::from(round)])?;
                     assert_eq!(mean, [1.5, f32::from(round)]);
                 }
                 Ok(vec![("own", f64::from(own))])
@@ -335,7 +258,7 @@ mod tests {
                 if place == 0 {
                     fail()?;
                 }
-                seat.mean_single(vec![1.0])?;
+                mean_single(seat, vec![1.0])?;
                 fail()?;
                 Ok(Vec::new())
             });
@@ -366,9 +289,9 @@ mod tests {
     fn shards_at_different_places_are_told_so() {
         let found = steps((2, 2), |seat| {
             if seat.shard().index() == 0 {
-                seat.mean_single(vec![1.0; 2])?;
+                mean_single(seat, vec![1.0; 2])?;
             } else {
-                seat.mean_single(vec![1.0; 3])?;
+                mean_single(seat, vec![1.0; 3])?;
             }
             Ok(Vec::new())
         });
@@ -390,12 +313,12 @@ mod tests {
                         scope.spawn(move || {
                             let own = 1.0 / (3 + seat.shard().index()) as f32;
                             let mean = seat.take_step(|| {
-                                let mean = seat.mean_single(vec![own; 5000])?;
+                                let mean = mean_single(seat, vec![own; 5000])?;
                                 Ok(vec![("mean", f64::from(mean[4999])), ("own", f64::from(own))])
                             });
                             let failure = seat.take_step::<&str>(|| match seat.shard().index() {
                                 2 => Err(Error::failed("it broke")),
-                                _ => seat.mean_single(vec![own]).map(|_| Vec::new()),
+                                _ => mean_single(seat, vec![own]).map(|_| Vec::new()),
                             });
                             (mean.unwrap(), failure.unwrap_err().to_string())
                         })
@@ -408,5 +331,77 @@ mod tests {
         assert_eq!(alone[0].1, "shard 2 of 4: it broke");
         let many = super::super::ranks::tests::on_ranks(2, |ranks| run(Some(Arc::new(ranks))));
         assert!(many.concat().iter().chain(&alone).all(|found| *found == alone[0]));
+    }
+
+    /// Two processes of one shard each. The second part is fetched when the mean of the first has come, and no
+    /// shard hands in the third before that: it travels while shards compute.
+    #[test]
+    fn parts_travel_while_shards_compute() {
+        let found = super::super::ranks::tests::on_ranks(2, |ranks| {
+            let seats = Circle::seats(2, 1, Some(Arc::new(ranks))).unwrap();
+            let seat = &seats[0];
+            let own = 1.0 + seat.shard().index() as f32;
+            let mut means = Vec::new();
+            let record = seat.take_step::<&str>(|| {
+                let (fetched, is_fetched): (_, Receiver<()>) = channel();
+                seat.hand_in(move || Ok(vec![own]));
+                seat.hand_in(move || {
+                    fetched.send(()).map_err(|_| Error::failed("nobody waits for it"))?;
+                    Ok(vec![10.0 * own; 5000])
+                });
+                is_fetched.recv_timeout(Duration::from_secs(60)).expect("it is fetched");
+                seat.hand_in(move || Ok(vec![100.0 * own]));
+                seat.means(|mean| {
+                    means.push((mean.len(), mean[0]));
+                    Ok(())
+                })?;
+                Ok(Vec::new())
+            });
+            record.unwrap();
+            means
+        });
+        for means in found {
+            assert_eq!(means, [(1, 1.5), (5000, 15.0), (1, 150.0)]);
+        }
+    }
+
+    /// The first part of a shard fails on its way, after the shard has handed in more; the step after it is
+    /// not disturbed by what is left.
+    #[test]
+    fn what_was_handed_in_after_a_failure_is_forgotten() {
+        let work = |seat: &Seat, is_bad: bool| {
+            let own = seat.shard().index() as f32;
+            let fails = is_bad && seat.shard().index() == 1;
+            seat.take_step::<&str>(|| {
+                let broken = || Error::failed("the copy broke");
+                seat.hand_in(move || if fails { Err(broken()) } else { Ok(vec![own]) });
+                seat.hand_in(move || Ok(vec![own; 3]));
+                let mut lengths = Vec::new();
+                seat.means(|mean| {
+                    lengths.push((mean.len(), mean[0]));
+                    Ok(())
+                })?;
+                assert_eq!(lengths, [(1, 1.5), (3, 1.5)]);
+                Ok(Vec::new())
+            })
+        };
+        let run = |ranks: Option<Arc<Ranks>>| {
+            let seats = Circle::seats(4, 2, ranks).unwrap();
+            thread::scope(|scope| {
+                let steps = |seat: Arc<Seat>| {
+                    move || {
+                        let error = work(&seat, true).unwrap_err().to_string();
+                        work(&seat, false).unwrap();
+                        error
+                    }
+                };
+                let all: Vec<_> = seats.into_iter().map(|seat| scope.spawn(steps(seat))).collect();
+                all.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            })
+        };
+        let expected = "shard 1 of 4: the copy broke";
+        assert!(run(None).iter().all(|error| error == expected));
+        let many = super::super::ranks::tests::on_ranks(2, |ranks| run(Some(Arc::new(ranks))));
+        assert!(many.concat().iter().all(|error| error == expected), "{many:?}");
     }
 }

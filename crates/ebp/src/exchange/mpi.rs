@@ -9,6 +9,9 @@
 //! libmpi.so.12     MPICH 3 and 4, and what descends from it   constants of 32 bits
 //! ```
 //!
+//! Calls are the non-blocking ones, and whoever waits for them asks again and again: a blocking call would keep a
+//! core busy that the backward pass needs.
+//!
 //! Everything travels as bytes: processors of one byte order and one floating-point format are assumed.
 #![allow(unsafe_code, reason = "calls of a library of C")]
 
@@ -16,6 +19,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
@@ -24,6 +31,14 @@ use crate::{Error, Result};
 
 /// `MPI_MAX_LIBRARY_VERSION_STRING` of the library that has the largest; names and errors are shorter.
 const LONGEST_TEXT: usize = 8192;
+
+/// So long a thread that waits asks without a rest while others compute, and while nobody does: what comes
+/// soon is not missed by the length of a sleep.
+const EAGER: Duration = Duration::from_micros(300);
+const EAGER_ALONE: Duration = Duration::from_millis(5);
+/// Then it rests for a tenth of what it has waited, within these bounds: systems wake nobody more exactly than
+/// the lower one, and the upper one is what may be lost.
+const REST: [Duration; 2] = [Duration::from_micros(50), Duration::from_micros(500)];
 
 /// A handle: a pointer, or an integer in the lower half of its register.
 type Handle = usize;
@@ -70,8 +85,16 @@ type OfWorld = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
 type Text = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
 type ErrorText = unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int;
 type SetErrors = unsafe extern "C" fn(Handle, Handle) -> c_int;
-type AllGather =
-    unsafe extern "C" fn(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle) -> c_int;
+type AllGather = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    Handle,
+    *mut c_void,
+    c_int,
+    Handle,
+    Handle,
+    *mut Handle,
+) -> c_int;
 type AllGatherVarying = unsafe extern "C" fn(
     *const c_void,
     c_int,
@@ -81,6 +104,7 @@ type AllGatherVarying = unsafe extern "C" fn(
     *const c_int,
     Handle,
     Handle,
+    *mut Handle,
 ) -> c_int;
 type AllToAllVarying = unsafe extern "C" fn(
     *const c_void,
@@ -92,7 +116,10 @@ type AllToAllVarying = unsafe extern "C" fn(
     *const c_int,
     Handle,
     Handle,
+    *mut Handle,
 ) -> c_int;
+/// The last is a place for a status, which nobody reads.
+type Test = unsafe extern "C" fn(*mut Handle, *mut c_int, *mut c_void) -> c_int;
 
 /// A loaded library that has what is needed.
 pub(super) struct Mpi {
@@ -111,6 +138,7 @@ pub(super) struct Mpi {
     all_gather: AllGather,
     all_gather_varying: AllGatherVarying,
     all_to_all_varying: AllToAllVarying,
+    test: Test,
     /// Last, so that it is closed after nothing can be called any more; libraries of MPI are never unloaded
     /// in fact, which `load` sees to.
     _library: std::mem::ManuallyDrop<Library>,
@@ -174,9 +202,10 @@ impl Mpi {
             processor: function!("MPI_Get_processor_name"),
             error_text: function!("MPI_Error_string"),
             set_errors: function!("MPI_Comm_set_errhandler"),
-            all_gather: function!("MPI_Allgather"),
-            all_gather_varying: function!("MPI_Allgatherv"),
-            all_to_all_varying: function!("MPI_Alltoallv"),
+            all_gather: function!("MPI_Iallgather"),
+            all_gather_varying: function!("MPI_Iallgatherv"),
+            all_to_all_varying: function!("MPI_Ialltoallv"),
+            test: function!("MPI_Test"),
             _library: library,
         })
     }
@@ -204,7 +233,7 @@ impl Mpi {
         };
         codes.into_iter().try_for_each(|code| self.check("begin", code))?;
         let place = (count(rank), count(size).max(1));
-        Ok(World { mpi: self, place, is_open: true })
+        Ok(World { mpi: self, place, is_open: true, at_work: Arc::default() })
     }
 
     fn check(&self, action: &str, code: c_int) -> Result<()> {
@@ -246,6 +275,8 @@ pub(super) struct World {
     mpi: Mpi,
     place: (usize, usize),
     is_open: bool,
+    /// How many replicas of this process compute.
+    at_work: Arc<AtomicUsize>,
 }
 
 /// Lengths as MPI takes them, and where each part begins.
@@ -270,6 +301,39 @@ impl World {
         }
         Err(Error::failed("the processes have ended their work together"))
     }
+
+    /// Begins a call that gives its request, and waits until it is done.
+    fn complete(&self, action: &str, begin: impl FnOnce(*mut Handle) -> c_int) -> Result<()> {
+        // MPICH's requests are integers of 32 bits, which it writes and reads at the same address.
+        let mut request: Handle = 0;
+        self.mpi.check(action, begin(&raw mut request))?;
+        // The statuses of all libraries have at most 32 bytes.
+        let mut status = [0_u64; 16];
+        let began = Instant::now();
+        loop {
+            let mut is_done = 0;
+            // SAFETY: the request is one that was begun and is not done; there is room for a number and a
+            // status. No other thread calls.
+            let code = unsafe {
+                (self.mpi.test)(&raw mut request, &raw mut is_done, status.as_mut_ptr().cast())
+            };
+            // A request whose test fails is over, so that its memory may be used again.
+            self.mpi.check(action, code)?;
+            if is_done != 0 {
+                return Ok(());
+            }
+            match rest(began.elapsed(), self.at_work.load(Ordering::Relaxed) > 0) {
+                Some(rest) => thread::sleep(rest),
+                None => thread::yield_now(),
+            }
+        }
+    }
+}
+
+/// For how long a thread rests that has waited for so long, beside others that compute or not.
+fn rest(waited: Duration, is_beside: bool) -> Option<Duration> {
+    let eager = if is_beside { EAGER } else { EAGER_ALONE };
+    (waited >= eager).then(|| (waited / 10).clamp(REST[0], REST[1]))
 }
 
 impl Wire for World {
@@ -277,18 +341,21 @@ impl Wire for World {
         self.place
     }
 
+    fn heed(&mut self, at_work: Arc<AtomicUsize>) {
+        self.at_work = at_work;
+    }
+
     fn headers(&mut self, own: [u64; 3]) -> Result<Vec<[u64; 3]>> {
         const BYTES: c_int = 24;
         self.check_open()?;
         let mut all = vec![[0_u64; 3]; self.place.1];
         let Handles { world, byte, .. } = self.mpi.handles;
-        // SAFETY: every rank sends as many bytes, three words of eight, and `all` has room for those of all. No other thread
-        // calls: this has `&mut self`.
-        let code = unsafe {
-            let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-            (self.mpi.all_gather)(from, BYTES, byte, to, BYTES, byte, world)
-        };
-        self.mpi.check("exchange headers", code)?;
+        let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+        // SAFETY: every rank sends as many bytes, three words of eight, and `all` has room for those of all; both
+        // live until the call is done. No other thread calls: this has `&mut self`.
+        self.complete("exchange headers", |request| unsafe {
+            (self.mpi.all_gather)(from, BYTES, byte, to, BYTES, byte, world, request)
+        })?;
         Ok(all)
     }
 
@@ -302,14 +369,15 @@ impl Wire for World {
         let own_size = sizes[rank];
         let mut all = vec![0_u8; lengths.iter().sum()];
         let Handles { world, byte, .. } = self.mpi.handles;
+        let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (sizes, starts) = (sizes.as_ptr(), starts.as_ptr());
         // SAFETY: as many sizes and starts as ranks; the parts lie in `all` one after the other; this rank
-        // sends as many bytes as the others expect of it. No other thread calls.
-        let code = unsafe {
-            let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
-            let (sizes, starts) = (sizes.as_ptr(), starts.as_ptr());
-            (self.mpi.all_gather_varying)(from, own_size, byte, to, sizes, starts, byte, world)
-        };
-        self.mpi.check("gather", code)?;
+        // sends as many bytes as the others expect of it. All of it lives until the call is done, and no other
+        // thread calls.
+        self.complete("gather", |request| unsafe {
+            let gather = self.mpi.all_gather_varying;
+            gather(from, own_size, byte, to, sizes, starts, byte, world, request)
+        })?;
         Ok(all)
     }
 
@@ -324,22 +392,24 @@ impl Wire for World {
         let (from_sizes, from_starts) = parts(received)?;
         let mut all = vec![0_u8; received.iter().sum()];
         let Handles { world, byte, .. } = self.mpi.handles;
+        let to = all.as_mut_ptr().cast();
         // SAFETY: as many sizes and starts as ranks; parts lie one after the other, those that are sent in
-        // `own`, those that are received in `all`. No other thread calls.
-        let code = unsafe {
+        // `own`, those that are received in `all`. All of it lives until the call is done, and no other thread
+        // calls.
+        self.complete("scatter", |request| unsafe {
             (self.mpi.all_to_all_varying)(
                 own.as_ptr().cast(),
                 to_sizes.as_ptr(),
                 to_starts.as_ptr(),
                 byte,
-                all.as_mut_ptr().cast(),
+                to,
                 from_sizes.as_ptr(),
                 from_starts.as_ptr(),
                 byte,
                 world,
+                request,
             )
-        };
-        self.mpi.check("scatter", code)?;
+        })?;
         Ok(all)
     }
 
@@ -372,5 +442,15 @@ mod tests {
     fn a_file_that_is_no_library_is_refused_with_the_loaders_reason() {
         let error = Mpi::load(Abi::OpenMpi, Path::new("/no/such/libmpi.so.40")).unwrap_err();
         assert!(error.contains("libmpi.so.40"), "{error}");
+    }
+
+    #[test]
+    fn rests_are_short_beside_what_was_waited() {
+        let (microseconds, none) = (Duration::from_micros, None);
+        assert_eq!((rest(microseconds(299), true), rest(microseconds(4999), false)), (none, none));
+        assert_eq!(rest(microseconds(300), true), Some(microseconds(50)));
+        assert_eq!(rest(microseconds(3000), true), Some(microseconds(300)));
+        assert_eq!(rest(microseconds(5000), false), Some(microseconds(500)));
+        assert_eq!(rest(Duration::from_secs(9), true), Some(microseconds(500)));
     }
 }

@@ -14,7 +14,8 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Failure;
 use super::tree::{self, Node, Number};
@@ -23,10 +24,14 @@ use crate::{Error, Result};
 /// Sums of fewer numbers go to all at once: latency is all they cost.
 const FEW: usize = 4096;
 
-/// How bytes get to other ranks. Calls are made by one thread at a time, the same by all ranks.
+/// How bytes get to other ranks. Calls are made by one thread at a time, the same by all ranks; the thread waits,
+/// and others compute meanwhile.
 pub(super) trait Wire: Debug + Send {
     /// This rank, and how many there are.
     fn place(&self) -> (usize, usize);
+
+    /// Tells how many replicas of this process compute: whoever waits must leave them their cores.
+    fn heed(&mut self, _at_work: Arc<AtomicUsize>) {}
 
     /// A few words of every rank.
     fn headers(&mut self, own: [u64; 3]) -> Result<Vec<[u64; 3]>>;
@@ -59,6 +64,8 @@ pub struct Ranks {
     rank: usize,
     size: usize,
     host: String,
+    /// How many replicas of this process compute.
+    at_work: Arc<AtomicUsize>,
     link: Mutex<Link>,
 }
 
@@ -74,9 +81,12 @@ struct Link {
 type Agreed<T> = std::result::Result<T, Failure>;
 
 impl Ranks {
-    pub(super) fn new(wire: Box<dyn Wire>) -> Self {
+    pub(super) fn new(mut wire: Box<dyn Wire>) -> Self {
         let ((rank, size), host) = (wire.place(), wire.host());
-        Self { rank, size, host, link: Mutex::new(Link { wire, gone: None, is_cut: false }) }
+        let at_work = Arc::default();
+        wire.heed(Arc::clone(&at_work));
+        let link = Mutex::new(Link { wire, gone: None, is_cut: false });
+        Self { rank, size, host, at_work, link }
     }
 
     /// This process, from 0. The first keeps the run.
@@ -92,6 +102,11 @@ impl Ranks {
     /// The name of this machine.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Where this process counts its replicas that compute.
+    pub(super) fn at_work(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.at_work)
     }
 
     /// The shards of this process among `count`.

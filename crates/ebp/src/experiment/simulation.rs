@@ -139,7 +139,8 @@ impl SimulationExperiment {
         let mut rows = Vec::new();
         for (number, law) in (0_u64..).zip(&LAWS) {
             let stream = Stream::new(self.seed, "simulation").child(number);
-            let drawn = simulate_watched(&law.model()?, self.num_patterns, &chain, stream, watch)?;
+            let all = 0..self.num_patterns;
+            let drawn = simulate_watched(&law.model()?, all, &chain, stream, watch)?;
             let found = measure(&drawn)?;
             for &(reference, expected) in law.references {
                 for (q, quantity) in QUANTITIES.into_iter().enumerate() {

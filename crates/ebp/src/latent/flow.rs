@@ -235,7 +235,7 @@ impl FlowPrior {
         let log_density = self.white_log_density(&mut tape, white)?;
         let mean = tape.mean(log_density)?;
         let loss = tape.affine(mean, -1.0, 0.0)?;
-        self.parameters.step(&tape.backward(loss)?, rate)?;
+        self.parameters.descend(tape, loss, rate)?;
         Ok(())
     }
 

@@ -59,8 +59,8 @@ pub(crate) use self::latents::{SetProcess, one_nn_error, recovered};
 pub use self::neural::NeuralSettings;
 pub use self::patterns::{
     DppSettings, InteractionSettings, KernelName, LikelihoodEffort, PatternData,
-    PatternDataSettings, PatternEvaluation, PatternMethod, PatternModel, PatternProcess,
-    PatternSampler, PatternSettings,
+    PatternDataSettings, PatternEvaluation, PatternFile, PatternMethod, PatternModel,
+    PatternProcess, PatternSampler, PatternSettings, write_pattern_files,
 };
 pub(crate) use self::patterns::{
     Extra as PatternExtra, Law as PatternLaw, extras as pattern_extras, is_likelihood,

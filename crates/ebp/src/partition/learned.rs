@@ -135,8 +135,7 @@ impl LearnedSampler {
             let gap = tape.subtract(draws.log_density, u)?;
             let loss = draws.expectation(&mut tape, gap)?;
             last = tape.array(loss).clone();
-            let gradients = tape.backward(loss)?;
-            self.parameters.step(&gradients, rate)?;
+            self.parameters.descend(tape, loss, rate)?;
         }
         Ok(last)
     }

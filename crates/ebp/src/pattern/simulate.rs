@@ -12,6 +12,8 @@
 //! of [`simulate`] come from chains of their own, so they are independent and the same for any number of
 //! threads.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::draws::Draws;
@@ -176,17 +178,18 @@ pub fn simulate(
     settings: &ChainSettings,
     stream: Stream,
 ) -> Result<Vec<Pattern>> {
-    simulate_watched(model, count, settings, stream, &|| {})
+    simulate_watched(model, 0..count, settings, stream, &|| {})
 }
 
-/// The same; `watch` is called once for every pattern that is done, by any thread.
+/// Those of the numbers that are asked for, each by itself; `watch` is called once for every pattern that is done,
+/// by any thread.
 ///
 /// # Errors
 ///
 /// As [`simulate`].
 pub fn simulate_watched(
     model: &Gibbs,
-    count: usize,
+    numbers: Range<usize>,
     settings: &ChainSettings,
     stream: Stream,
     watch: &(dyn Fn() + Sync),
@@ -202,7 +205,7 @@ pub fn simulate_watched(
         chain.pattern()
     };
     let told = |number: usize| draw(number).inspect(|_| watch());
-    (0..count).into_par_iter().map(told).collect()
+    numbers.into_par_iter().map(told).collect()
 }
 
 /// `count` patterns along `num_chains` chains, read every `thin` proposals after the burn-in.

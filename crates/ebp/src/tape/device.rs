@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::{Array, Tape};
 use crate::Result;
+use crate::numbers::Numbers;
+use crate::point::cuda::Landing;
 use crate::point::{CpuBackend, CudaBackend, PointBackend};
 
 /// The CPU or a GPU.
@@ -85,6 +87,18 @@ impl Device {
         }
     }
 
+    /// Begins to bring numbers back, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`upload`](Self::upload).
+    pub(super) fn begin_download(&self, array: &Array) -> Result<Coming> {
+        match self {
+            Self::Cpu(_) => Ok(Coming::Here(array.host()?.clone())),
+            Self::Cuda(gpu) => super::cuda::land(gpu, array.cuda()?).map(Coming::Landing),
+        }
+    }
+
     /// sum + term.
     pub(super) fn add(&self, mut sum: Array, term: &Array) -> Result<Array> {
         match self {
@@ -107,5 +121,29 @@ impl Device {
             }
             Self::Cuda(gpu) => super::cuda::write(gpu, array.cuda()?, start, values.cuda()?),
         }
+    }
+}
+
+/// Numbers on their way to the host, to be read on any thread.
+#[derive(Debug)]
+pub(super) enum Coming {
+    /// They are there.
+    Here(Numbers),
+    /// They come from a GPU.
+    Landing(Landing<f32>),
+}
+
+impl Coming {
+    /// Appends the numbers. Waits for them, and for nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`](crate::Error::Device) if the device fails.
+    pub(super) fn read(&self, out: &mut Vec<f32>) -> Result<()> {
+        match self {
+            Self::Here(numbers) => out.extend_from_slice(numbers),
+            Self::Landing(landing) => out.extend(landing.read()?),
+        }
+        Ok(())
     }
 }

@@ -300,13 +300,28 @@ impl Tape {
     ///
     /// [`Error::InvalidValue`] if the loss is no single number or depends on no trained
     /// parameter, and what operations report on the way back.
-    pub fn backward(mut self, loss: Var) -> Result<Gradients> {
+    pub fn backward(self, loss: Var) -> Result<Gradients> {
+        self.backward_telling(loss, |_, _| Ok(()))
+    }
+
+    /// The same, and tells of the gradient of a parameter as soon as nothing more can be added to it: when the
+    /// first operation that read the parameter has been passed on the way back. The order is that of the
+    /// operations, whatever the numbers are.
+    ///
+    /// # Errors
+    ///
+    /// As [`backward`](Self::backward), and what `tell` reports.
+    pub(super) fn backward_telling(
+        mut self,
+        loss: Var,
+        tell: impl FnMut(&Parameter, Option<&Array>) -> Result<()>,
+    ) -> Result<Gradients> {
         self.check("loss", loss, (1, 1))?;
         if !self.is_tracked(loss) {
             let expected = "a function of a trained parameter";
             return Err(Error::invalid("loss", expected, "a constant"));
         }
-        let gradients = self.reverse(loss)?;
+        let gradients = self.reverse(loss, tell)?;
         let of_parameters = self.values.iter().zip(gradients);
         let parts = of_parameters
             .filter_map(|(value, gradient)| Some((value.parameter?, gradient?)))
@@ -321,16 +336,44 @@ impl Tape {
     ///
     /// What operations report on the way back.
     pub fn gradient(mut self, of: Var, at: Var) -> Result<Array> {
-        let gradient = self.reverse(of)?.swap_remove(at.0 as usize);
+        let gradient = self.reverse(of, |_, _| Ok(()))?.swap_remove(at.0 as usize);
         let length = self.array(at).len();
         gradient.map_or_else(|| self.device.zeros(length), Ok)
     }
 
+    /// Trained parameters and the number of the first operation that read each, in the order of operations.
+    fn first_readers(&self) -> Vec<(usize, Var)> {
+        let mut found: Vec<(usize, Var)> = Vec::new();
+        for (number, operation) in self.operations.iter().enumerate() {
+            for &input in &operation.inputs {
+                let is_parameter = self.values[input.0 as usize].parameter.is_some();
+                let is_new = found.iter().all(|(_, var)| *var != input);
+                if is_parameter && self.is_tracked(input) && is_new {
+                    found.push((number, input));
+                }
+            }
+        }
+        found
+    }
+
     /// The gradient of the sum over all entries of `from`, per value.
-    fn reverse(&mut self, from: Var) -> Result<Vec<Option<Array>>> {
+    fn reverse(
+        &mut self,
+        from: Var,
+        mut tell: impl FnMut(&Parameter, Option<&Array>) -> Result<()>,
+    ) -> Result<Vec<Option<Array>>> {
         let mut gradients: Vec<Option<Array>> = vec![None; self.values.len()];
+        let mut untold = self.first_readers();
         gradients[from.0 as usize] = Some(self.device.ones(self.array(from).len())?);
-        while let Some(operation) = self.operations.pop() {
+        loop {
+            // Those whose first reader was the last operation.
+            let passed = untold.partition_point(|(reader, _)| *reader < self.operations.len());
+            for (_, var) in untold.split_off(passed) {
+                if let Some(parameter) = &self.values[var.0 as usize].parameter {
+                    tell(parameter, gradients[var.0 as usize].as_ref())?;
+                }
+            }
+            let Some(operation) = self.operations.pop() else { break };
             let outputs = operation.first_output..operation.first_output + operation.num_outputs;
             if gradients[outputs.clone()].iter().all(Option::is_none) {
                 continue;

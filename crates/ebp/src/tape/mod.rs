@@ -1,7 +1,7 @@
 //! The graph of one training step, on the CPU or on a GPU.
 //!
 //! ```text
-//! Device ── Tape ── Var, Var, …  ── backward ── Gradients ── ParameterSet::step
+//! Device ── Tape ── Var, Var, …  ── backward ── Gradients ── ParameterSet::step, or both at once: ParameterSet::descend
 //!              │
 //!         ParameterSet   parameters, Adam's moments and averages, flat, on the device
 //! ```
@@ -29,6 +29,7 @@ mod elementwise;
 mod field;
 mod gaussian;
 mod graph;
+mod handing;
 mod initialise;
 mod interpolate;
 mod lanes;

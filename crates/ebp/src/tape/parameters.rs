@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::adam::{AdamConfig, AdamStep, Moments};
-use super::{Array, Device, Gradients, Initialiser};
+use super::handing::Handing;
+use super::{Array, Device, Gradients, Initialiser, Tape, Var};
 use crate::exchange::Seat;
 use crate::point::{MlpShape, PointMlp};
 use crate::rng::Stream;
@@ -276,6 +277,24 @@ impl ParameterSet {
         self.device.download(&all.view(parameter.start, parameter.len()))
     }
 
+    /// Goes back from `loss` and takes one step of Adam and of the moving average, with the new buffers of the
+    /// step: of the mean over all shards where there are several, to whom gradients travel while the way back goes
+    /// on. The tape ends here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tape::backward`] and [`step`](Self::step).
+    pub fn descend(&mut self, tape: Tape, loss: Var, learning_rate: f64) -> Result<AdamStep> {
+        let Some(seat) = self.seat.clone() else {
+            return self.step_alone(&tape.backward(loss)?, learning_rate);
+        };
+        let mut handing = Handing::new(&seat, &self.device, self.number);
+        let gradients =
+            tape.backward_telling(loss, |parameter, found| handing.take(parameter, found))?;
+        let mean = handing.finish(&gradients, self.trained.len())?;
+        self.step_alone(&mean, learning_rate)
+    }
+
     /// One step of Adam and of the moving average, and the new buffers of the step: of the mean over all
     /// shards where there are several.
     ///
@@ -284,45 +303,12 @@ impl ParameterSet {
     /// [`Error::NonFiniteGradient`] naming the parameter; nothing is changed then. [`Error::Peer`] if
     /// another shard failed.
     pub fn step(&mut self, gradients: &Gradients, learning_rate: f64) -> Result<AdamStep> {
-        match self.seat.clone() {
-            Some(seat) => {
-                let mean = self.mean(&seat, gradients)?;
-                self.step_alone(&mean, learning_rate)
-            }
-            None => self.step_alone(gradients, learning_rate),
-        }
-    }
-
-    /// The means over shards of gradients, as one of all parameters, and of new buffers.
-    fn mean(&self, seat: &Seat, gradients: &Gradients) -> Result<Gradients> {
-        let own = |parts: &[(Parameter, Array)]| -> Vec<(Parameter, Array)> {
-            parts.iter().filter(|(parameter, _)| parameter.set == self.number).cloned().collect()
+        let Some(seat) = self.seat.clone() else {
+            return self.step_alone(gradients, learning_rate);
         };
-        let parts = own(&gradients.parts);
-        let mut kept = own(&gradients.kept);
-        kept.sort_by_key(|(buffer, _)| buffer.start);
-        let length = self.trained.len();
-        let mut numbers = vec![0.0_f32; length];
-        for (parameter, gradient) in &parts {
-            let place = &mut numbers[parameter.start..parameter.start + gradient.len()];
-            for (sum, term) in place.iter_mut().zip(self.device.download(gradient)?) {
-                *sum += term;
-            }
-        }
-        for (_, value) in &kept {
-            numbers.extend(self.device.download(value)?);
-        }
-        let mut mean = seat.mean_single(numbers)?;
-        let mut rest = mean.split_off(length);
-        for (buffer, value) in &mut kept {
-            let others = rest.split_off(buffer.len());
-            *value = self.device.upload(std::mem::replace(&mut rest, others))?;
-        }
-        // All trained parameters as if they were one.
-        let all =
-            Parameter { set: self.number, is_buffer: false, start: 0, rows: 1, columns: length };
-        let parts = if parts.is_empty() { vec![] } else { vec![(all, self.device.upload(mean)?)] };
-        Ok(Gradients { parts, kept })
+        let handing = Handing::new(&seat, &self.device, self.number);
+        let mean = handing.finish(gradients, self.trained.len())?;
+        self.step_alone(&mean, learning_rate)
     }
 
     fn step_alone(&mut self, gradients: &Gradients, learning_rate: f64) -> Result<AdamStep> {

@@ -10,7 +10,7 @@
 //! in the middle of a step; threads of shards that wait do nothing.
 //!
 //! Limits: a copy of parameters and optimiser for every shard, not for every replica. Gradients pass through
-//! the host, after the backward pass.
+//! the host.
 
 use std::fmt::Debug;
 use std::sync::Arc;

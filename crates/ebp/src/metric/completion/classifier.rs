@@ -118,7 +118,7 @@ impl Classifier {
         let mean = tape.mean(log_mass)?;
         let loss = tape.affine(mean, -1.0, 0.0)?;
         let rate = step.learning_rate(config.learning_rate);
-        self.parameters.step(&tape.backward(loss)?, rate)?;
+        self.parameters.descend(tape, loss, rate)?;
         Ok(())
     }
 

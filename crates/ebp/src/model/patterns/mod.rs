@@ -7,7 +7,10 @@ mod extras;
 mod fitting;
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 pub use self::data::PatternData;
 pub(crate) use self::extras::{Extra, extras};
@@ -157,21 +160,21 @@ impl PatternModel {
     ///
     /// [`Error::Refused`] if it is a process of events; as [`simulate`](crate::pattern::simulate()).
     pub fn sample(&self, count: usize, stream: Stream) -> Result<Vec<Pattern>> {
-        self.sample_watched(count, stream, &|| {})
+        self.sample_numbers(0..count, stream, &|| {})
     }
 
-    /// The same; `watch` is called once for every pattern that is done.
-    fn sample_watched(
+    /// Those of the numbers that are asked for; `watch` is called once for every pattern that is done.
+    fn sample_numbers(
         &self,
-        count: usize,
+        numbers: Range<usize>,
         stream: Stream,
         watch: &(dyn Fn() + Sync),
     ) -> Result<Vec<Pattern>> {
         match &self.law {
-            Law::Gibbs(model) => simulate_watched(model, count, &self.chain(), stream, watch),
+            Law::Gibbs(model) => simulate_watched(model, numbers, &self.chain(), stream, watch),
             Law::Dpp(model) => {
                 let draw = |number: usize| model.simulate(stream.child(number as u64));
-                (0..count).map(|number| draw(number).inspect(|_| watch())).collect()
+                numbers.map(|number| draw(number).inspect(|_| watch())).collect()
             }
             Law::Hawkes(_) => Err(Error::refused("events have times, not places")
                 .with_help("`sample_events` draws them")),
@@ -189,7 +192,16 @@ impl PatternModel {
                 Error::refused("points have places, not times").with_help("`sample` draws them")
             );
         };
-        (0..count).map(|number| model.simulate(self.end, stream.child(number as u64))).collect()
+        self.events_of(model, 0..count, stream)
+    }
+
+    fn events_of(
+        &self,
+        model: &Hawkes,
+        numbers: Range<usize>,
+        stream: Stream,
+    ) -> Result<Vec<Events>> {
+        numbers.map(|number| model.simulate(self.end, stream.child(number as u64))).collect()
     }
 
     /// Draws `count` patterns or series of events into files of a folder, and says how many points each has.
@@ -198,44 +210,72 @@ impl PatternModel {
     ///
     /// As [`sample`](Self::sample); what the disk says.
     pub fn write_samples(&self, folder: &Path, count: usize, stream: Stream) -> Result<Vec<usize>> {
-        self.write_samples_watched(folder, count, stream, &|| {})
+        let files = self.sample_files(0..count, stream, &|| {})?;
+        write_pattern_files(folder, &files)?;
+        Ok(files.iter().map(|file| file.num_points).collect())
     }
 
-    /// The same; `watch` is called once for every pattern that is drawn.
+    /// What [`write_samples`](Self::write_samples) would write of the patterns of these numbers, each of which is
+    /// drawn by itself; `watch` is called once for every pattern that is drawn.
     ///
     /// # Errors
     ///
-    /// As [`write_samples`](Self::write_samples).
-    pub fn write_samples_watched(
+    /// As [`sample`](Self::sample).
+    pub fn sample_files(
         &self,
-        folder: &Path,
-        count: usize,
+        numbers: Range<usize>,
         stream: Stream,
         watch: &(dyn Fn() + Sync),
-    ) -> Result<Vec<usize>> {
-        create_folder(folder)?;
-        let write = |number: usize, ending: &str, bytes: Vec<u8>| {
-            let path: PathBuf = folder.join(format!("{number:04}.{ending}"));
-            std::fs::write(&path, bytes).map_err(Error::io("write", path))
+    ) -> Result<Vec<PatternFile>> {
+        let file = |number: usize, ending: &str, bytes: &[u8], num_points: usize| PatternFile {
+            name: format!("{number:04}.{ending}"),
+            text: String::from_utf8_lossy(bytes).into_owned(),
+            num_points,
         };
-        if let Law::Hawkes(_) = &self.law {
-            let drawn = self.sample_events(count, stream)?;
-            for (number, events) in drawn.iter().enumerate() {
-                write(number, "txt", events_bytes(events.times()))?;
-            }
-            return Ok(drawn.iter().map(|events| events.times().len()).collect());
+        if let Law::Hawkes(model) = &self.law {
+            let drawn = self.events_of(model, numbers.clone(), stream)?;
+            let files = numbers.zip(&drawn).map(|(number, events)| {
+                file(number, "txt", &events_bytes(events.times()), events.times().len())
+            });
+            return Ok(files.collect());
         }
-        let drawn = self.sample_watched(count, stream, watch)?;
-        for (number, pattern) in drawn.iter().enumerate() {
-            let pattern = PointPattern {
+        let drawn = self.sample_numbers(numbers.clone(), stream, watch)?;
+        let files = numbers.zip(&drawn).map(|(number, pattern)| {
+            let written = PointPattern {
                 title: format!("{} {number}", self.settings.process.name()),
                 window: pattern.window().sides(),
                 points: pattern.points().to_vec(),
             };
-            write(number, "dat", pattern_bytes(&pattern))?;
-        }
-        Ok(drawn.iter().map(|pattern| pattern.points().len()).collect())
+            file(number, "dat", &pattern_bytes(&written), pattern.points().len())
+        });
+        Ok(files.collect())
     }
+}
+
+/// A pattern or a series of events as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatternFile {
+    /// Of the file.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+    /// How many points or events these are.
+    pub num_points: usize,
+}
+
+/// Writes patterns into a folder.
+///
+/// # Errors
+///
+/// What the disk says.
+pub fn write_pattern_files(folder: &Path, files: &[PatternFile]) -> Result<()> {
+    create_folder(folder)?;
+    for file in files {
+        let path = folder.join(&file.name);
+        std::fs::write(&path, &file.text).map_err(Error::io("write", path))?;
+    }
+    Ok(())
 }
 
 /// How long chains run for patterns of so many points.

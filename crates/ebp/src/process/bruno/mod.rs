@@ -317,7 +317,7 @@ impl BrunoProcess {
         let nats = -share * found.value - said_det;
         check_densities(&[nats])?;
         let rate = step.learning_rate(self.config.learning_rate);
-        let update = self.parameters.step(&tape.backward(loss)?, rate)?;
+        let update = self.parameters.descend(tape, loss, rate)?;
         let correlation = laws.iter().map(|law| law.correlation).sum::<f64>() / dim as f64;
         let mut degrees: Vec<f64> = laws.iter().filter_map(|law| law.degrees).collect();
         degrees.sort_by(f64::total_cmp);

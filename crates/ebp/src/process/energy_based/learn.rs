@@ -78,8 +78,7 @@ impl EnergyBasedProcess {
         if estimate.waits {
             return report.read(self, sets, ("waited", 1.0));
         }
-        let gradients = tape.backward(loss)?;
-        let update = self.parameters.step(&gradients, self.learning_rate(step))?;
+        let update = self.parameters.descend(tape, loss, self.learning_rate(step))?;
         report.read(self, sets, ("gradient_norm", update.gradient_norm))
     }
 

@@ -277,7 +277,7 @@ impl HiddenLocationProcess {
         let said = tape.concat(&[fit, kl])?;
         let said = tape.download(said)?;
         let rate = step.learning_rate(self.config.learning_rate);
-        let update = self.parameters.step(&tape.backward(loss)?, rate)?;
+        let update = self.parameters.descend(tape, loss, rate)?;
         let (fit, kl) = (f64::from(said[0]), f64::from(said[1]));
         Ok(vec![
             ("nats", kl / set_size as f64 - fit),

@@ -339,7 +339,7 @@ impl VariationalImplicitProcess {
         let weighted = tape.affine(weighted, scale, 0.0)?;
         let surrogate = tape.add(weighted, noise)?;
         let rate = step.learning_rate(self.config.learning_rate);
-        let update = self.parameters.step(&tape.backward(surrogate)?, rate)?;
+        let update = self.parameters.descend(tape, surrogate, rate)?;
         Ok(vec![("loss", scale * slopes.log_marginal), ("gradient_norm", update.gradient_norm)])
     }
 

@@ -305,7 +305,7 @@ impl NeuralProcess {
         let said = tape.concat(&said)?;
         let said = tape.array(said).clone();
         let rate = step.learning_rate(self.network.learning_rate);
-        let update = self.parameters.step(&tape.backward(loss)?, rate)?;
+        let update = self.parameters.descend(tape, loss, rate)?;
         let said = self.parameters.device().download(&said)?;
         let number = |at: usize| said.get(at).copied().map_or(0.0, f64::from);
         Ok(vec![

@@ -118,7 +118,7 @@ impl SetEnergyProcess {
         let numbers = tape.concat(&said.numbers)?;
         let numbers = tape.array(numbers).clone();
         let rate = step.learning_rate(self.config.learning_rate);
-        let update = self.parameters.step(&tape.backward(loss)?, rate)?;
+        let update = self.parameters.descend(tape, loss, rate)?;
         let numbers = self.parameters.device().download(&numbers)?;
         let mut record: Record =
             said.names.into_iter().zip(numbers.into_iter().map(f64::from)).collect();
@@ -225,7 +225,7 @@ impl SetEnergyProcess {
             let (loss, surrogate) = self.reverse_divergence(&mut tape, size, stream)?;
             last = tape.array(loss).clone();
             let rate = self.config.generator_learning_rate * schedule;
-            self.sampler_parameters.step(&tape.backward(surrogate)?, rate)?;
+            self.sampler_parameters.descend(tape, surrogate, rate)?;
         }
         Ok(last)
     }
@@ -274,7 +274,7 @@ impl SetEnergyProcess {
             let loss = tape.affine(mean, -per_element, 0.0)?;
             last = tape.array(loss).clone();
             let rate = self.config.generator_learning_rate * schedule;
-            self.sampler_parameters.step(&tape.backward(loss)?, rate)?;
+            self.sampler_parameters.descend(tape, loss, rate)?;
         }
         Ok(last)
     }

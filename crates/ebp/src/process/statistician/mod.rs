@@ -214,7 +214,7 @@ impl StatisticianProcess {
         let said = tape.concat(&[loss, fit, of_latents, of_context])?;
         let said = tape.download(said)?;
         let rate = step.learning_rate(self.config.learning_rate);
-        let update = self.parameters.step(&tape.backward(loss)?, rate)?;
+        let update = self.parameters.descend(tape, loss, rate)?;
         let number = |at: usize| f64::from(said[at]);
         Ok(vec![
             ("nats", number(0)),

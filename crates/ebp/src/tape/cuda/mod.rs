@@ -63,6 +63,7 @@ pub(super) use self::sums::{
 use super::Array;
 pub(super) use crate::point::cuda::Buffer;
 pub(super) use crate::point::cuda::CudaBackend as Gpu;
+use crate::point::cuda::Landing;
 use crate::{Result, SetOffsets};
 
 pub(super) fn upload(gpu: &Gpu, values: &[f32]) -> Result<Array> {
@@ -85,6 +86,11 @@ pub(super) fn send_offsets(gpu: &Gpu, offsets: &Arc<SetOffsets>) -> Result<()> {
 
 pub(super) fn download(gpu: &Gpu, buffer: &Buffer) -> Result<Vec<f32>> {
     open(gpu)?.download(buffer)
+}
+
+/// Begins to copy numbers to the host.
+pub(super) fn land(gpu: &Gpu, buffer: &Buffer) -> Result<Landing<f32>> {
+    open(gpu)?.land(buffer)
 }
 
 /// sum + term.
