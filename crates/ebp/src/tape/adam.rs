@@ -320,7 +320,8 @@ mod tests {
         let (early, late) = (Array::from(vec![0.5; 4]), Array::from(vec![0.5; PART + 10]));
         let parts = [(PART, &late), (3, &early)];
         let norm = (0.25 * (PART + 14) as f64).sqrt();
-        let (mut m, mut v, mut w, mut a) = (0.0, 0.0, 0.5, 0.5);
+        // Σ 0.9ᵀ⁻ᵗ w_t and Σ 0.9ᵀ⁻ᵗ.
+        let (mut m, mut v, mut w, mut weighted, mut weight) = (0.0, 0.0, 0.5, 0.0, 0.0);
         for step in 1..=2 {
             let found = moments
                 .step(&device, (&mut weights, Some((0.9, &mut average))), &parts, 0.01)
@@ -332,12 +333,12 @@ mod tests {
             let (first, second) =
                 (m / (1.0 - 0.9_f64.powi(step)), v / (1.0 - 0.999_f64.powi(step)));
             w -= 0.01 * first / (second.sqrt() + 1e-8);
-            a += 0.1 * (w - a);
+            (weighted, weight) = (0.9 * weighted + w, 0.9 * weight + 1.0);
         }
         let (weights, average) = (weights.host().unwrap(), average.host().unwrap());
         for index in 0..length {
             let has_gradient = (3..7).contains(&index) || (PART..2 * PART + 10).contains(&index);
-            let (w, a) = if has_gradient { (w, a) } else { (0.5, 0.5) };
+            let (w, a) = if has_gradient { (w, weighted / weight) } else { (0.5, 0.5) };
             assert!((f64::from(weights[index]) - w).abs() < 1e-6, "{index}");
             assert!((f64::from(average[index]) - a).abs() < 1e-6, "{index}");
         }
