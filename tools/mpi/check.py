@@ -101,7 +101,9 @@ def ranks_under(launcher):
             process = parents[process][0]
         return False
 
-    return sorted(p for p, (_, name, state) in parents.items() if name == "ebp" and state != "Z" and is_below(p))
+    # The system keeps 15 letters of a name.
+    program = pathlib.Path(EBP).name[:15]
+    return sorted(p for p, (_, name, state) in parents.items() if name == program and state != "Z" and is_below(p))
 
 
 def rank_of(process):
@@ -139,11 +141,13 @@ def killed(scratch, library):
     whole = scratch / f"kill-{library}-whole"
     run(command(name, whole, steps))
     out, chance, slowest = scratch / f"kill-{library}", random.Random(library), 0.0
-    deaths = 0
+    deaths = named = 0
     while deaths < KILLS:
         more = ["--resume"] if out.exists() else []
         words, environment = launched(library, 2, command(name, out, steps, more))
-        launcher = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        launcher = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         # Both must be there and the first step taken: before that nobody is watched.
         started, size = time.monotonic(), len((out / "metrics.jsonl").read_bytes()) if more else 0
         metrics, ranks = out / "metrics.jsonl", []
@@ -155,7 +159,7 @@ def killed(scratch, library):
         time.sleep(chance.uniform(0.0, 0.3))
         ranks = [rank for rank in ranks if alive(rank)]
         if len(ranks) < 2:
-            expect(launcher.wait(PATIENCE) == 0, f"{library}: a run that was not killed failed:\n{launcher.stderr.read()}")
+            expect(launcher.wait(PATIENCE) == 0, f"{library}: a run that was not killed failed:\n{launcher.stdout.read()}")
             # It was quicker than the kill: again from the start.
             subprocess.run(["rm", "-rf", str(out)], check=True)
             continue
@@ -166,17 +170,23 @@ def killed(scratch, library):
         while any(alive(rank) for rank in ranks) and time.monotonic() - at < 2 * LIMIT:
             time.sleep(0.01)
         took = time.monotonic() - at
-        words = launcher.communicate(timeout=PATIENCE)[1]
+        words = launcher.communicate(timeout=PATIENCE)[0]
         expect(took < LIMIT, f"{library}: the others lived {took:.1f} s longer than rank {number}")
         expect(launcher.returncode != 0, f"{library}: the launcher took a kill for a success")
-        expect(f"rank {number} on" in words and "step-" in words, f"{library}: rank {number} is not named:\n{words}")
-        deaths, slowest = deaths + 1, max(slowest, took)
+        is_named = f"rank {number} on" in words and "step-" in words
+        # Launchers end the others within milliseconds, sometimes before they have said who is gone, and then speak
+        # themselves: that of Open MPI names the rank, that of MPICH does not.
+        launchers = {"mpich": "BAD TERMINATION", "openmpi": f"process rank {number} with PID"}
+        is_told = launchers[library] in words
+        expect(is_named or is_told, f"{library}: rank {number} is not named:\n{words}")
+        deaths, named, slowest = deaths + 1, named + is_named, max(slowest, took)
     count = 1 if library == "mpich" else 2
     more = ["--resume"] if out.exists() else []
     run(*launched(library, count, command(name, out, steps, more)))
     expect(left(out) == left(whole), f"{library}: a run that was killed has other bytes")
     print(
-        f"{library}: {KILLS} kills, others gone within {slowest:.2f} s, resumed with {count} processes: same bytes",
+        f"{library}: {KILLS} kills, others gone within {slowest:.2f} s naming the rank {named} times, "
+        f"resumed with {count} processes: same bytes",
         flush=True,
     )
 
