@@ -279,6 +279,18 @@ pub(super) struct World {
     at_work: Arc<AtomicUsize>,
 }
 
+/// Where bytes begin. An empty vector begins at address 1, which is what Open MPI calls `MPI_IN_PLACE`: no bytes begin
+/// at a place of their own.
+fn address(bytes: &[u8]) -> *const c_void {
+    static NOWHERE: u64 = 0;
+    if bytes.is_empty() { (&raw const NOWHERE).cast() } else { bytes.as_ptr().cast() }
+}
+
+/// Room for so many bytes, and a byte where there are none, as [`address`] says why.
+fn room(lengths: &[usize]) -> Vec<u8> {
+    vec![0; lengths.iter().sum::<usize>().max(1)]
+}
+
 /// Lengths as MPI takes them, and where each part begins.
 fn parts(lengths: &[usize]) -> Result<(Vec<c_int>, Vec<c_int>)> {
     let (mut sizes, mut starts, mut end) = (Vec::new(), Vec::new(), 0_usize);
@@ -367,9 +379,9 @@ impl Wire for World {
         }
         let (sizes, starts) = parts(lengths)?;
         let own_size = sizes[rank];
-        let mut all = vec![0_u8; lengths.iter().sum()];
+        let mut all = room(lengths);
         let Handles { world, byte, .. } = self.mpi.handles;
-        let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (from, to) = (address(own), all.as_mut_ptr().cast());
         let (sizes, starts) = (sizes.as_ptr(), starts.as_ptr());
         // SAFETY: as many sizes and starts as ranks; the parts lie in `all` one after the other; this rank
         // sends as many bytes as the others expect of it. All of it lives until the call is done, and no other
@@ -378,6 +390,7 @@ impl Wire for World {
             let gather = self.mpi.all_gather_varying;
             gather(from, own_size, byte, to, sizes, starts, byte, world, request)
         })?;
+        all.truncate(lengths.iter().sum());
         Ok(all)
     }
 
@@ -390,7 +403,7 @@ impl Wire for World {
         }
         let (to_sizes, to_starts) = parts(sent)?;
         let (from_sizes, from_starts) = parts(received)?;
-        let mut all = vec![0_u8; received.iter().sum()];
+        let mut all = room(received);
         let Handles { world, byte, .. } = self.mpi.handles;
         let to = all.as_mut_ptr().cast();
         // SAFETY: as many sizes and starts as ranks; parts lie one after the other, those that are sent in
@@ -398,7 +411,7 @@ impl Wire for World {
         // calls.
         self.complete("scatter", |request| unsafe {
             (self.mpi.all_to_all_varying)(
-                own.as_ptr().cast(),
+                address(own),
                 to_sizes.as_ptr(),
                 to_starts.as_ptr(),
                 byte,
@@ -410,6 +423,7 @@ impl Wire for World {
                 request,
             )
         })?;
+        all.truncate(received.iter().sum());
         Ok(all)
     }
 
@@ -442,6 +456,15 @@ mod tests {
     fn a_file_that_is_no_library_is_refused_with_the_loaders_reason() {
         let error = Mpi::load(Abi::OpenMpi, Path::new("/no/such/libmpi.so.40")).unwrap_err();
         assert!(error.contains("libmpi.so.40"), "{error}");
+    }
+
+    #[test]
+    fn no_bytes_have_an_address_that_means_nothing_else() {
+        // The constants of the libraries lie within a page of 0, on both sides.
+        let nothing = Vec::new();
+        assert!((4096..usize::MAX - 4096).contains(&(address(&nothing) as usize)));
+        let all = room(&[0, 0]);
+        assert!(!all.is_empty() && address(&all) == all.as_ptr().cast());
     }
 
     #[test]

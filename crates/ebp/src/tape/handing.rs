@@ -92,7 +92,10 @@ impl<'a> Handing<'a> {
             self.waiting.push(Part::Coming(self.device.begin_download(value)?));
             self.num_waiting += value.len();
         }
-        self.hand_in();
+        // Whoever has nothing at all to hand in still meets the others.
+        if self.num_waiting > 0 || self.places.is_empty() {
+            self.hand_in();
+        }
         let mut means = Vec::new();
         self.seat.means(|mean| {
             means.extend_from_slice(mean);
