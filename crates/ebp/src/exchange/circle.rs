@@ -346,10 +346,10 @@ mod tests {
                 let (fetched, is_fetched): (_, Receiver<()>) = channel();
                 seat.hand_in(move || Ok(vec![own]));
                 seat.hand_in(move || {
-                    fetched.send(()).map_err(|_| Error::failed("nobody waits for it"))?;
+                    fetched.send(()).map_err(|_lost| Error::failed("nobody waits for it"))?;
                     Ok(vec![10.0 * own; 5000])
                 });
-                is_fetched.recv_timeout(Duration::from_secs(60)).expect("it is fetched");
+                is_fetched.recv_timeout(Duration::from_mins(1)).expect("it is fetched");
                 seat.hand_in(move || Ok(vec![100.0 * own]));
                 seat.means(|mean| {
                     means.push((mean.len(), mean[0]));

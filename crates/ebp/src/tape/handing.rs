@@ -209,6 +209,6 @@ mod tests {
         assert!(parts.iter().chain(&whole).all(|state| *state == whole[0]));
         // ½ of 2.3 is the mean slope; the first moment of Adam is a tenth of the first gradient.
         let first = whole[0].get("adam/a.late.first_moment").unwrap().as_f32().unwrap();
-        assert!(first[0] > 0.0 && first.iter().all(|one| *one == first[0]));
+        assert!(first[0] > 0.0 && first.iter().all(|one| one.to_bits() == first[0].to_bits()));
     }
 }
