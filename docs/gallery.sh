@@ -72,7 +72,7 @@ render() { "$ebp" render "$@" --threads "$threads" -q; }
 
 # Twelve chairs of models/chairs, in the colours of PointFlow's figures.
 sample -n 12 --seed 1 -o "$work/chairs.npy"
-render "$work/chairs.npy" --colour place --columns 6 --size 300x300 --radius 0.034 -o "$out/chairs.png"
+render "$work/chairs.npy" --colour place --columns 6 --size 220x220 --radius 0.034 -o "$out/chairs.png"
 
 # A built-in chair of 20,000 points.
 "$ebp" data shapes --class chair -n 6 --points 20000 "$work/dense" > "$work/said"

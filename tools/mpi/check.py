@@ -16,6 +16,8 @@ KILLS = int(os.environ["KILLS"])
 PATIENCE = 600
 # Others must have ended so many seconds after a kill.
 LIMIT = 10
+# Further kills where the launcher spoke before `ebp` did: one in three and less was seen.
+MORE_KILLS = 5
 
 SMALL_CLOUDS = [
     "data.source=chair", "data.num_shapes=12", "data.num_points=40", "data.held_out=3", "evaluation.num_sets=3",
@@ -142,7 +144,8 @@ def killed(scratch, library):
     run(command(name, whole, steps))
     out, chance, slowest = scratch / f"kill-{library}", random.Random(library), 0.0
     deaths = named = 0
-    while deaths < KILLS:
+    # More than asked for, where the launcher was always quicker to speak: once at least it must be `ebp` that names.
+    while deaths < KILLS or (named == 0 and deaths < KILLS + MORE_KILLS):
         more = ["--resume"] if out.exists() else []
         words, environment = launched(library, 2, command(name, out, steps, more))
         launcher = subprocess.Popen(
@@ -180,12 +183,13 @@ def killed(scratch, library):
         is_told = launchers[library] in words
         expect(is_named or is_told, f"{library}: rank {number} is not named:\n{words}")
         deaths, named, slowest = deaths + 1, named + is_named, max(slowest, took)
+    expect(named > 0, f"{library}: in {deaths} kills no process said which rank is gone")
     count = 1 if library == "mpich" else 2
     more = ["--resume"] if out.exists() else []
     run(*launched(library, count, command(name, out, steps, more)))
     expect(left(out) == left(whole), f"{library}: a run that was killed has other bytes")
     print(
-        f"{library}: {KILLS} kills, others gone within {slowest:.2f} s naming the rank {named} times, "
+        f"{library}: {deaths} kills, others gone within {slowest:.2f} s naming the rank {named} times, "
         f"resumed with {count} processes: same bytes",
         flush=True,
     )
