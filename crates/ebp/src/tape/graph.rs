@@ -343,12 +343,12 @@ impl Tape {
 
     /// Trained parameters and the number of the first operation that read each, in the order of operations.
     fn first_readers(&self) -> Vec<(usize, Var)> {
-        let mut found: Vec<(usize, Var)> = Vec::new();
+        let (mut found, mut is_found) = (Vec::new(), vec![false; self.values.len()]);
         for (number, operation) in self.operations.iter().enumerate() {
             for &input in &operation.inputs {
-                let is_parameter = self.values[input.0 as usize].parameter.is_some();
-                let is_new = found.iter().all(|(_, var)| *var != input);
-                if is_parameter && self.is_tracked(input) && is_new {
+                let at = input.0 as usize;
+                if self.values[at].parameter.is_some() && self.is_tracked(input) && !is_found[at] {
+                    is_found[at] = true;
                     found.push((number, input));
                 }
             }
